@@ -1,0 +1,73 @@
+"""Which fixtures does every test have?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import loopback as wire
+from tests import servers
+
+if TYPE_CHECKING:
+    from pytest_django.plugin import DjangoDbBlocker
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The URL of a real Redis or Valkey whose content belongs to the tests."""
+    with servers.redis_server() as url:
+        yield url
+
+
+@pytest.fixture
+def valkey() -> Iterator[servers.Valkey]:
+    """A Valkey server of the test's own, which it may kill, freeze and start again."""
+    with servers.running_valkey() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def postgres(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """The alias of a migrated PostgreSQL database: mark the test ``django_db(databases=["default", "postgres"])``."""
+    from django.core.management import call_command  # noqa: PLC0415  # settings are ready only now
+    from django.db import connections  # noqa: PLC0415
+
+    alias = "postgres"
+    with servers.postgres_database() as database, django_db_blocker.unblock():
+        connections.databases[alias] = connections.configure_settings({"default": {}, alias: database})[alias]
+        try:
+            call_command("migrate", database=alias, verbosity=0)
+            yield alias
+        finally:
+            connections[alias].close()
+            del connections[alias], connections.databases[alias]
+
+
+@pytest.fixture
+def loopback() -> Iterator[wire.Loopback]:
+    """A scripted catalog on 127.0.0.1 over plain http; make a ``Loopback(...)`` yourself for https or IPv6."""
+    with wire.Loopback() as server:
+        yield server
+
+
+@pytest.fixture
+def trusted_ca(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Make clients trust the certificates of loopback servers; the path of the authority's file."""
+    monkeypatch.setattr("requests.certs.where", wire.ca_file)
+    return wire.ca_file()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which services were missing, and how many tests that cost."""
+    missing: dict[str, int] = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        _, found, service = reason.partition(servers.MISSING)
+        if found:
+            missing[service] = missing.get(service, 0) + 1
+    if missing:
+        terminalreporter.section("NOT RUN for want of a service", sep="!", yellow=True)
+        for service, count in sorted(missing.items()):
+            terminalreporter.write_line(f"{count} test(s): {service}", yellow=True)

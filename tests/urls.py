@@ -1,0 +1,11 @@
+"""Which URLs do the tests see? The package's own and the admin."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("catalog/", include("catalog_fallback.urls")),
+]
