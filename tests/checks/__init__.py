@@ -1,0 +1,1 @@
+"""Do the system checks say what is wrong, and nothing else?"""

@@ -1,0 +1,1 @@
+"""Are the settings read as the contract says?"""
