@@ -1,0 +1,1 @@
+"""Resilience patterns: one a file, without Django."""

@@ -1,0 +1,1 @@
+"""Adapters: one public API a file, without Django."""

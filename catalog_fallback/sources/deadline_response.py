@@ -1,0 +1,67 @@
+"""Is this a complete and well-formed response? What ``http.client`` lets pass, and we do not.
+
+To ``http.client`` a head that is cut off is a reply with an empty body, an early hint is the answer, and a chunked body
+whose last line is missing is complete.
+"""
+
+from __future__ import annotations
+
+import http
+import http.client
+import io
+from typing import Any, Protocol, cast
+
+from urllib3.exceptions import HeaderParsingError
+from urllib3.util.response import assert_header_parsing
+
+
+class _MakesFiles(Protocol):
+    def makefile(self, mode: str) -> io.BufferedReader: ...
+
+
+class MalformedHead(http.client.HTTPException):
+    """A response head that breaks the rules of HTTP/1.1."""
+
+
+class DeadlineResponse(http.client.HTTPResponse):
+    """One response, read from a :class:`~catalog_fallback.sources.deadline_connection.DeadlineReader`."""
+
+    def __init__(self, sock: _MakesFiles, *args: Any, **kwargs: Any) -> None:
+        super().__init__(cast("Any", sock), *args, **kwargs)
+        self._reader: Any = self.fp.raw
+
+    def begin(self) -> None:
+        """Read the head: all of it, and nothing that two readers could understand in two ways."""
+        try:
+            super().begin()
+        except http.client.BadStatusLine as error:
+            if self._reader.has_ended and "HTTP/".startswith(str(error).strip("'")[:5]):
+                raise http.client.RemoteDisconnected("the connection ended in the status line") from error
+            raise
+        if self._reader.has_ended:
+            raise http.client.RemoteDisconnected("the connection ended in the head")
+        if self.status == http.HTTPStatus.SWITCHING_PROTOCOLS:
+            raise MalformedHead("a switch of protocols that was not asked for")
+        self._check_head()
+
+    def _read_status(self) -> tuple[str, int, str]:
+        version, status, reason = super()._read_status()  # type: ignore[misc]  # without a stub
+        # Interim replies, early hints for one, come before the answer; http.client skips only "100 Continue".
+        return version, 100 if 101 < status < 200 else status, reason
+
+    def _check_head(self) -> None:
+        try:
+            assert_header_parsing(self.msg)
+        except HeaderParsingError as error:
+            raise MalformedHead("malformed header line") from error
+        codings = self.msg.get_all("transfer-encoding", [])
+        if codings and (len(codings) > 1 or not self.chunked):
+            raise MalformedHead("a transfer coding that was not asked for")
+        lengths = {part.strip() for line in self.msg.get_all("content-length", []) for part in line.split(",")}
+        if len(lengths) > 1 or not all(length.isascii() and length.isdigit() for length in lengths):
+            raise MalformedHead("more than one length, or one that is no number")
+
+    def _read_and_discard_trailer(self) -> None:
+        super()._read_and_discard_trailer()  # type: ignore[misc]  # without a stub
+        if self._reader.has_ended:
+            raise http.client.IncompleteRead(b"")
