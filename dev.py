@@ -31,6 +31,8 @@ VENV = ROOT / ".venv"
 #: Says that this program made ``.venv``, and what is in it. A directory without it is never touched.
 MARK = VENV / "made-by-dev.json"
 EXTRAS = ("redis", "books")
+#: Files that a wheel without them would install broken.
+REQUIRED = ("catalog_fallback/py.typed", "catalog_fallback/migrations/0001_initial.py")
 
 
 class Failed(Exception):
@@ -196,10 +198,9 @@ def complaints_about(names: Iterable[str]) -> list[str]:
     """What a wheel with these files has too much or too little."""
     names = set(names)
     strangers = sorted({name.split("/")[0] for name in names if not name.startswith(("catalog_fallback/", "django_"))})
-    complaints = [f"should not hold {name}" for name in strangers]
-    if "catalog_fallback/py.typed" not in names:
-        complaints.append("lacks catalog_fallback/py.typed")
-    return complaints
+    return [f"should not hold {name}" for name in strangers] + [
+        f"lacks {name}" for name in REQUIRED if name not in names
+    ]
 
 
 def demo(arguments: list[str]) -> None:

@@ -15,6 +15,8 @@ from catalog_fallback.exceptions import InvalidItemID
 
 DEFAULT_BACKEND = "catalog_fallback.sources.json_item.JSONItemSource"
 HeaderValue = str | Callable[[], str]
+#: What survives percent-encoding and climbs out of a URL's path.
+DOTS = frozenset({".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ class CatalogConfig:
         """
         if self.normalize_id is not None and isinstance(item_id, str):
             item_id = self._normalized(item_id)
-        if not isinstance(item_id, str) or self.id_pattern.fullmatch(item_id) is None or item_id in _DOTS:
+        if not isinstance(item_id, str) or self.id_pattern.fullmatch(item_id) is None or item_id in DOTS:
             raise InvalidItemID(
                 f"{_shown(item_id)} is no item ID of catalog {self.alias!r}: "
                 f"it has to match {self.id_pattern.pattern!r} (setting ID_PATTERN)."
@@ -145,9 +147,6 @@ class CatalogConfig:
             raise
         except ValueError as error:
             raise InvalidItemID(f"{_shown(item_id)} is no item ID of catalog {self.alias!r}: {error}") from error
-
-
-_DOTS = frozenset({".", ".."})
 
 
 def _shown(value: object, limit: int = 80) -> str:

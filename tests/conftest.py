@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from catalog_fallback.testing import FrozenClock
 from tests import loopback as wire
 from tests import servers
+from tests.sites import MovableClock, Site
 
 if TYPE_CHECKING:
     from pytest_django.plugin import DjangoDbBlocker
@@ -57,6 +59,26 @@ def trusted_ca(monkeypatch: pytest.MonkeyPatch) -> str:
     """Make clients trust the certificates of loopback servers; the path of the authority's file."""
     monkeypatch.setattr("requests.certs.where", wire.ca_file)
     return wire.ca_file()
+
+
+@pytest.fixture
+def site(settings: Any, transactional_db: None) -> Iterator[Site]:
+    """A site with two loopback catalogs, an empty cache and an empty stop list, outside any transaction."""
+    with wire.Loopback() as primary, wire.Loopback() as secondary:
+        yield Site(settings, primary, secondary)
+
+
+@pytest.fixture
+def moving(monkeypatch: pytest.MonkeyPatch) -> MovableClock:
+    """A clock that the test may put forward."""
+    return MovableClock(monkeypatch)
+
+
+@pytest.fixture
+def frozen_clock() -> Iterator[FrozenClock]:
+    """A clock that stands still until the test moves it."""
+    with FrozenClock() as clock:
+        yield clock
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

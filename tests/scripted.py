@@ -1,4 +1,4 @@
-"""Which sources do lookup tests name by their dotted paths? Ones that break the rules, or look at what is around them."""
+"""Which sources do lookup tests name by their dotted paths? Ones that break the rules, or run what the test says."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FailsToAsk(JSONItemSource):
     """Cannot even say what it wants to ask."""
 
     def request(self, item_id: str, language: str, vary: Mapping[str, str]) -> Request:
-        """Break, with a secret in the message, as careless code does."""
+        """Break."""
         raise LookupError(f"no request for {item_id}")
 
 
@@ -63,3 +63,23 @@ class Programmed(JSONItemSource):
         """Note the limit of the call and run the program."""
         type(self).timeouts.append(timeout)
         return type(self).program(timeout)
+
+
+class FailsWithEverything(JSONItemSource):
+    """Breaks with URL and headers in its message, and in that of the exception behind it, as clients do."""
+
+    def fetch(self, item_id: str, language: str, vary: Mapping[str, str], *, timeout: float) -> Reply | NoReply:
+        """Break while a request is at hand."""
+        request = self.request(item_id, language, vary)
+        try:
+            raise LookupError(f"no luck with {request.url}")
+        except LookupError as error:
+            raise RuntimeError(f"403 for {request.url} {dict(self.config.headers)}") from error
+
+
+class FailsToParseLoudly(JSONItemSource):
+    """Breaks with the reply's body in its message, as ``int("…")`` does."""
+
+    def parse(self, reply: Reply, item_id: str) -> Verdict:
+        """Break on the body."""
+        raise ValueError(f"no number: {reply.body!r} {reply.headers}")

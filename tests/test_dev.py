@@ -142,13 +142,13 @@ def test_a_failing_command_becomes_a_message(
 @pytest.mark.parametrize(
     ("names", "complaints"),
     [
-        pytest.param(["catalog_fallback/py.typed", "django_catalog_fallback-1.dist-info/METADATA"], [], id="good"),
-        pytest.param(["catalog_fallback/__init__.py"], ["lacks catalog_fallback/py.typed"], id="untyped"),
-        pytest.param(["catalog_fallback/py.typed", "tests/a.py"], ["should not hold tests"], id="with-tests"),
+        pytest.param([*dev.REQUIRED, "django_catalog_fallback-1.dist-info/METADATA"], [], id="good"),
+        pytest.param(dev.REQUIRED[1:], ["lacks catalog_fallback/py.typed"], id="untyped"),
+        pytest.param([*dev.REQUIRED, "tests/a.py", "tests/b.py"], ["should not hold tests"], id="with-tests"),
     ],
 )
 def test_complaints_about_a_wheel(names: list[str], complaints: list[str]) -> None:
-    """A wheel holds the package, its type marker, and nothing else."""
+    """A wheel holds the package with its types and migrations, and nothing else."""
     assert dev.complaints_about(names) == complaints
 
 

@@ -9,11 +9,21 @@ from __future__ import annotations
 from catalog_fallback.conf.building import backend_of, build_source, source_complaints
 from catalog_fallback.conf.caches import CacheFacts, cache_facts
 from catalog_fallback.conf.complaints import Complaint, Place
-from catalog_fallback.conf.registry import PerCatalog, catalog, catalogs, configured, forget, on_setting_changed, parse
+from catalog_fallback.conf.registry import (
+    PerAlias,
+    PerCatalog,
+    catalog,
+    catalogs,
+    configured,
+    forget,
+    on_setting_changed,
+    parse,
+)
 
 __all__ = [
     "CacheFacts",
     "Complaint",
+    "PerAlias",
     "PerCatalog",
     "Place",
     "backend_of",

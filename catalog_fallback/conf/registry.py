@@ -23,7 +23,7 @@ T = TypeVar("T")
 _WATCHED = frozenset({SETTING, "CACHES", "DATABASES"})
 _EXAMPLE = '{"default": {"SOURCES": {"primary": {"URL": "https://api.example.com/items/{id}"}}}}'
 
-#: Held while the settings are parsed and while an object of a PerCatalog is built; one for all, since building one
+#: Held while the settings are parsed and while an object of a PerAlias is built; one for all, since building one
 #: object may ask for another.
 _lock = threading.RLock()
 
@@ -84,14 +84,13 @@ def catalog(alias: str) -> CatalogConfig:
     raise UnknownCatalog(f"There is no catalog {shown} in {SETTING}. {did_you_mean(alias, known)}")
 
 
-class PerCatalog(dict[str, T]):
-    """One object per catalog and process, built when first asked for, dropped when the settings change.
+class PerAlias(dict[str, T]):
+    """One object per alias and process, built when first asked for, dropped when the settings change.
 
-    ``chain_of = PerCatalog(Chain)`` makes ``chain_of["default"]`` the chain of that catalog; once it is there, asking
-    costs one lookup in a dict. ``dispose`` is called with each object that is dropped.
+    Once it is there, asking costs one lookup in a dict. ``dispose`` is called with each object that is dropped.
     """
 
-    def __init__(self, build: Callable[[CatalogConfig], T], dispose: Callable[[T], None] | None = None) -> None:
+    def __init__(self, build: Callable[[str], T], dispose: Callable[[T], None] | None = None) -> None:
         super().__init__()
         self._build = build
         self._dispose = dispose
@@ -100,7 +99,7 @@ class PerCatalog(dict[str, T]):
     def __missing__(self, alias: str) -> T:
         with _lock:
             if alias not in self:
-                self[alias] = self._build(catalog(alias))
+                self[alias] = self._build(alias)
             return self[alias]
 
     def forget(self) -> None:
@@ -113,8 +112,18 @@ class PerCatalog(dict[str, T]):
                 self._dispose(each)
 
 
-#: Every PerCatalog there is, as long as somebody else holds it.
-_made: weakref.WeakValueDictionary[int, PerCatalog[Any]] = weakref.WeakValueDictionary()
+class PerCatalog(PerAlias[T]):
+    """The same for each catalog, built from its configuration.
+
+    ``chain_of = PerCatalog(Chain)`` makes ``chain_of["default"]`` the chain of that catalog. Raises UnknownCatalog.
+    """
+
+    def __init__(self, build: Callable[[CatalogConfig], T], dispose: Callable[[T], None] | None = None) -> None:
+        super().__init__(lambda alias: build(catalog(alias)), dispose)
+
+
+#: Every PerAlias there is, as long as somebody else holds it.
+_made: weakref.WeakValueDictionary[int, PerAlias[Any]] = weakref.WeakValueDictionary()
 
 
 def forget() -> None:

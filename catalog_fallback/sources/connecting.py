@@ -17,7 +17,7 @@ from catalog_fallback.sources.resolver import Address
 
 #: Seconds after which the next address is tried beside the earlier ones.
 STAGGER = 0.1
-_IN_PROGRESS = frozenset({errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR})
+_STARTED = frozenset({0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR})
 Options = Iterable[tuple[int, int, Any]]
 
 
@@ -53,22 +53,20 @@ class _Race:
     def advance(self, left: float) -> socket.socket | None:
         """Start the next address, or wait for those that are on their way; the first that is there wins."""
         if self._waiting:
-            connected = self._start(self._waiting.pop())
-            if connected is not None:
-                return connected
+            self._start(self._waiting.pop())
         elif not self._selector.get_map():
             raise self._error
         if not self._selector.get_map():
             return None
         return self._wait(min(left, STAGGER) if self._waiting else left)
 
-    def _start(self, address: Address) -> socket.socket | None:
+    def _start(self, address: Address) -> None:
         family, target = address
         try:
             attempt = socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:
             self._error = error
-            return None
+            return
         try:
             for option in self._options:
                 attempt.setsockopt(*option)
@@ -77,17 +75,11 @@ class _Race:
         except OSError as error:
             self._error = error
             attempt.close()
-            return None
-        return self._started(attempt, code)
-
-    def _started(self, attempt: socket.socket, code: int) -> socket.socket | None:
-        if code == 0:
-            return attempt
-        if code in _IN_PROGRESS:
+            return
+        if code in _STARTED:
             self._selector.register(attempt, selectors.EVENT_WRITE)
         else:
             self._lost(attempt, code)
-        return None
 
     def _wait(self, seconds: float) -> socket.socket | None:
         for key, _ in self._selector.select(seconds):

@@ -78,7 +78,12 @@ def doi(item_id: str) -> str:
     number = _without_punctuation(_DOI_LABEL.sub("", number, count=1))
     if _DOI.fullmatch(number) is None:
         raise InvalidItemID(f"{_shown(item_id)} is no DOI: it has to look like 10.1234/abc.")
-    return number.translate(_ASCII_LOWER)
+    return ascii_lower(number)
+
+
+def ascii_lower(doi: str) -> str:
+    """Return a DOI in the form in which DOIs are compared: only ASCII letters have no case."""
+    return doi.translate(_ASCII_LOWER)
 
 
 def missing_extra() -> str | None:

@@ -1,45 +1,54 @@
-"""What does a catalog with the default envelope say?
+"""What does a catalog with the default envelope say? And one whose envelope can be described in OPTIONS?
 
-Either ``{"item": {"id": "P001", "name": "…"}}`` or ``{"item": null}``.
+The default is ``{"item": {"id": "P001", "name": "…"}}`` or ``{"item": null}``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from catalog_fallback import classify, clock
+from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import Reply, Verdict
-from catalog_fallback.sources import json_body, text
+from catalog_fallback.sources import json_body
 from catalog_fallback.sources.base import Source
+from catalog_fallback.sources.json_envelope import envelope
 
 
 class JSONItemSource(Source):
-    """An API that speaks the default envelope. The item is kept as it comes: further fields are the site's business."""
+    """An API that speaks the default envelope, or one near it. Paths are written with dots, ``"data.0.attributes"``.
+
+    ``item_path``
+        Where the item is in the body; ``""``: the body is the item.
+    ``id_field``, ``name_field``
+        Where its ID and its name are in the item.
+    ``fields``
+        Our field → where it is in the item. Without it the item is kept as it comes.
+    ``not_found_when``
+        Path → value: a 200 or 404 whose body has all of them says "no such item", and nothing else does.
+    """
+
+    def __init__(
+        self,
+        config: SourceConfig,
+        *,
+        item_path: str = "item",
+        id_field: str = "id",
+        name_field: str = "name",
+        fields: Mapping[str, str] | None = None,
+        not_found_when: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Take the description of the envelope from OPTIONS."""
+        super().__init__(config)
+        self._envelope = envelope(item_path, id_field, name_field, fields, not_found_when or {})
 
     def parse(self, reply: Reply, item_id: str) -> Verdict:
         """Return what the reply means: status, then JSON, then envelope, then item."""
-        return classify.by_status(reply, clock.wall()) or judge_envelope(json_body.decode(reply.body), item_id)
-
-
-def judge_envelope(envelope: Any, item_id: str) -> Verdict:
-    """Return what a decoded body means for the item that was asked for."""
-    if envelope is json_body.INVALID_JSON:
-        return classify.verdict("invalid_json")
-    if not isinstance(envelope, dict) or "item" not in envelope:
-        return classify.verdict("invalid_schema")
-    item = envelope["item"]
-    if item is None:
-        return classify.verdict("invalid_schema" if _reports_error(envelope) else "empty_result")
-    if not isinstance(item, dict):
-        return classify.verdict("invalid_schema")
-    return classify.found(item) if _is_valid(item, item_id) else classify.verdict("invalid_item")
-
-
-def _reports_error(envelope: dict[str, Any]) -> bool:
-    """Whether an envelope without an item names an error: that is no answer to "is there such an item?"."""
-    return bool(envelope.get("error") or envelope.get("errors"))
-
-
-def _is_valid(item: dict[str, Any], item_id: str) -> bool:
-    name = item.get("name")
-    return item.get("id") == item_id and isinstance(name, str) and not text.is_blank(name)
+        refused = classify.by_status(reply, clock.wall())
+        if refused is None:
+            return self._envelope.judge(json_body.decode(reply.body, self._envelope.unique), item_id)
+        if reply.status == 404 and self._envelope.not_found_when:
+            document = json_body.decode(reply.body, self._envelope.unique)
+            return classify.verdict("empty_result") if self._envelope.says_not_found(document) else refused
+        return refused

@@ -11,6 +11,7 @@ from catalog_fallback.results import Reply, Verdict
 from catalog_fallback.sources import json_body, text
 from catalog_fallback.sources.books import BatchBookSource
 from catalog_fallback.sources.identifiers import isbn13_or_none
+from catalog_fallback.sources.json_path import dig
 
 _UNIQUE_NAMES = json_body.UNIQUE_NAMES | {"summary", "onix", "isbn", "title"}
 _YEAR = re.compile("[0-9]{4}")
@@ -44,7 +45,7 @@ def _judge(record: Any, item_id: str) -> Verdict:
     isbn = _isbn(record)
     if isbn != item_id:
         return classify.verdict("unverifiable" if isbn is None else "invalid_item")
-    name = text.clean_name(_dig(record, "summary", "title")) or text.clean_name(_dig(record, *_ONIX_TITLE))
+    name = text.clean_name(dig(record, "summary", "title")) or text.clean_name(dig(record, *_ONIX_TITLE))
     if not name:
         return classify.verdict("no_name")
     return classify.found(
@@ -52,9 +53,9 @@ def _judge(record: Any, item_id: str) -> Verdict:
             {
                 "id": item_id,
                 "name": name,
-                "authors": _authors(_dig(record, "summary", "author")),
-                "publisher": text.clean_name(_dig(record, "summary", "publisher")),
-                "published": _year(_dig(record, "summary", "pubdate")),
+                "authors": _authors(dig(record, "summary", "author")),
+                "publisher": text.clean_name(dig(record, "summary", "publisher")),
+                "published": _year(dig(record, "summary", "pubdate")),
             }
         )
     )
@@ -66,17 +67,8 @@ _ISBN_PLACES = (("summary", "isbn"), ("onix", "RecordReference"), ("onix", "Prod
 
 
 def _isbn(record: dict[str, Any]) -> str | None:
-    candidates = (isbn13_or_none(_dig(record, *place)) for place in _ISBN_PLACES)
+    candidates = (isbn13_or_none(dig(record, *place)) for place in _ISBN_PLACES)
     return next((isbn for isbn in candidates if isbn is not None), None)
-
-
-def _dig(value: Any, *path: str) -> Any:
-    """Return what lies at the end of a path of names, of a list its first entry; None where the path ends early."""
-    for name in path:
-        if isinstance(value, list):
-            value = value[0] if value else None
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
 
 
 def _authors(value: Any) -> list[str]:

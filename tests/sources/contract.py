@@ -1,4 +1,4 @@
-"""What does every adapter promise, whatever API it speaks? Subclass once per adapter, set the attributes, done.
+"""What does every adapter promise, whatever API it speaks? The kit that users get, and much more of what parses JSON.
 
 class TestMySource(SourceContract):
     source_class = MySource
@@ -10,6 +10,7 @@ class TestMySource(SourceContract):
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
@@ -20,10 +21,15 @@ from hypothesis import strategies as st
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import Outcome, Reply, Verdict
 from catalog_fallback.sources.base import Source
+from catalog_fallback.testing import SourceContract as ShippedContract
 
 JSON_TYPE = {"content-type": "application/json"}
 #: The same test runs for each subclass, so Hypothesis sees one function with many executors: that is meant.
-FUZZ = settings(suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow], deadline=None)
+FUZZ = settings(
+    suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=int(os.environ.get("CATALOG_FUZZ_EXAMPLES", "100")),
+)
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=20)
@@ -52,13 +58,10 @@ def json_reply(document: Any, status: int = 200, headers: Mapping[str, str] = JS
     return Reply(status, headers, json.dumps(document).encode())
 
 
-class SourceContract:
+class SourceContract(ShippedContract):
     """The tests; see the module for the attributes that a subclass sets."""
 
-    source_class: ClassVar[type[Source]]
-    options: ClassVar[dict[str, Any]] = {}
     url: ClassVar[str | None] = None
-    item_id: ClassVar[str]
     other_id: ClassVar[str]
     #: Every documented way to say "no such item".
     not_found: ClassVar[tuple[Reply, ...]]
@@ -71,6 +74,16 @@ class SourceContract:
     def document(self, item_id: str, name: str) -> Any:
         """Return the JSON document of a find."""
         raise NotImplementedError
+
+    @property
+    def good_body(self) -> bytes:
+        """What the shipped contract wants to have."""
+        return self.body()
+
+    @property
+    def not_found_bodies(self) -> tuple[bytes, ...]:
+        """The same."""
+        return tuple(reply.body for reply in self.not_found if reply.status == 200)
 
     def source(self) -> Source:
         """Return the source under test."""
@@ -166,7 +179,7 @@ class SourceContract:
         assert self.judge(LOGIN_PAGE) == (Outcome.STOP, "invalid_json")
 
     @pytest.mark.parametrize("document", SOFT_NOT_FOUND, ids=str)
-    def test_soft_404(self, document: Any) -> None:
+    def test_soft_404_documents(self, document: Any) -> None:
         """A 200 that says "not found" in words of its own is not this API's signal."""
         assert self.parse(json_reply(document)).outcome is Outcome.STOP
 

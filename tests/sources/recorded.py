@@ -26,6 +26,10 @@ MISSING = f"NOT RUN: no recorded replies in {FOLDER.name!r}; name their folder i
 ADAPTERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "openlibrary": ("open_library", "OpenLibrarySource", {}),
     "openbd": ("openbd", "OpenBDSource", {}),
+    "googlebooks": ("google_books", "GoogleBooksSource", {"key": "made-up-key", "country": "JP"}),
+    "openfoodfacts": ("open_food_facts", "OpenFoodFactsSource", {}),
+    "crossref": ("crossref", "CrossrefSource", {}),
+    "datacite": ("datacite", "DataCiteSource", {}),
 }
 
 

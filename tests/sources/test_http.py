@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from hypothesis import strategies as st
 import catalog_fallback
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import NoReply, Reply, Request
+from catalog_fallback.sources.deadline import Deadline
 from catalog_fallback.sources.http import HTTPTransport
+from catalog_fallback.sources.pooled_adapter import PlainSession, PooledAdapter
 from tests import loopback as wire
 from tests.loopback import Loopback
 
@@ -423,6 +426,13 @@ def test_a_url_that_leads_elsewhere_is_refused_before_any_call(loopback: Loopbac
     assert loopback.connections == 0
 
 
+def test_a_source_whose_own_url_names_no_server_is_asked_nowhere(loopback: Loopback) -> None:
+    """What the settings' checks would have refused does not open the door to every host."""
+    transport = HTTPTransport(SourceConfig("primary", url="{scheme}://anywhere/{id}"))
+    with pytest.raises(ValueError, match="only at the server"):
+        transport.get(Request(loopback.url("/items/P001")), timeout=5)
+
+
 def test_the_same_server_may_be_written_in_other_ways(loopback: Loopback) -> None:
     """Case of scheme and host say nothing."""
     url = loopback.url("/items/P001").replace("http", "HTTP")
@@ -489,6 +499,14 @@ def test_a_proxy_out_of_order_is_connect_failed(
     assert loopback.connections == 0
 
 
+def test_a_socks_proxy_keeps_its_own_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our connections know no SOCKS: with them the call would go past the proxy."""
+    manager = SimpleNamespace(pool_classes_by_scheme="its own")
+    monkeypatch.setattr("requests.adapters.SOCKSProxyManager", lambda *args, **kwargs: manager)
+    adapter = PooledAdapter(None, 1)
+    assert adapter.proxy_manager_for("socks5://127.0.0.1:1").pool_classes_by_scheme == "its own"
+
+
 @pytest.mark.parametrize("trust_env", [False, True])
 def test_netrc_is_never_read(
     loopback: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, trust_env: bool
@@ -510,6 +528,19 @@ def test_no_cookie_is_kept(loopback: Loopback) -> None:
         transport.get(Request(loopback.url("/items/P001")), timeout=5)
     assert [received.header("Cookie") for received in loopback.requests] == [None, None]
     transport.close()
+
+
+def test_the_session_keeps_and_reads_nothing_by_itself(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Not even where requests would look by default: cookies do not pile up, ``.netrc`` stays closed."""
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login canary password canary\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / ".netrc"))
+    loopback.otherwise(wire.reply(200, b"{}", {"Set-Cookie": "session=canary; Path=/"}))
+    with PlainSession(None, 1) as session:
+        session.get(loopback.origin, timeout=Deadline(5, 5))  # type: ignore[arg-type]  # as the transport does
+        assert len(session.cookies) == 0
+    assert loopback.requests[0].header("Authorization") is None
 
 
 def test_making_a_transport_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -595,7 +626,9 @@ FORK = """
 import os, sys
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import Request
+from catalog_fallback.sources.deadline import Deadline
 from catalog_fallback.sources.http import HTTPTransport
+from catalog_fallback.sources.pooled_adapter import PlainSession, PooledAdapter
 transport = HTTPTransport(SourceConfig("primary", url=sys.argv[1]))
 def ask(): return transport.get(Request(sys.argv[1].replace("{id}", "P001")), timeout=5).body
 ask()

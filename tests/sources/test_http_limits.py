@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import socket
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
+from urllib3 import HTTPResponse
 
 from catalog_fallback import clock
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import NoReply, Reply, Request
 from catalog_fallback.sources import deadline_connection, resolver
 from catalog_fallback.sources.http import HTTPTransport
+from catalog_fallback.sources.pooled_adapter import PooledAdapter
 from tests import loopback as wire
 from tests.loopback import Loopback
 from tests.sources.test_connecting import DEAD_HOSTS, dead  # noqa: F401  # a fixture
@@ -241,8 +245,8 @@ def test_a_slow_header_callable_counts(loopback: Loopback, monkeypatch: pytest.M
 @pytest.mark.parametrize("coding", ["gzip", "gzip, gzip"])
 def test_h56_a_bomb_costs_no_memory(loopback: Loopback, status: int, coding: str) -> None:
     """300 MB in 300 kB: the call stops at MAX_BYTES, for any status."""
-    packed = wire._zeros(300 << 20)
-    body = wire.gzip.compress(packed) if "," in coding else packed
+    packed = wire.packed_zeros(300 << 20)
+    body = gzip.compress(packed) if "," in coding else packed
     loopback.on_id("P001", wire.reply(status, body, {"Content-Encoding": coding, "Location": "http://127.0.0.1:1/"}))
     transport = HTTPTransport(SourceConfig("primary", url=loopback.template))
     tracemalloc.start()
@@ -259,14 +263,38 @@ def test_unpacking_counts(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -
     """The deadline is asked between pieces that need no ``recv``."""
     loopback.on_id("P001", wire.compressed(b"x" * 1_000_000))
     now = [clock.monotonic()]
+    monkeypatch.setattr(clock, "monotonic", lambda: now[0])
+    unpack = HTTPResponse.read1
 
-    def later() -> float:
-        now[0] += 0.5
-        return now[0]
+    def unpack_slowly(self: HTTPResponse, *args: Any, **kwargs: Any) -> bytes:
+        piece = unpack(self, *args, **kwargs)
+        now[0] += 1
+        return piece
 
-    monkeypatch.setattr(clock, "monotonic", later)
+    monkeypatch.setattr(HTTPResponse, "read1", unpack_slowly)
     transport = HTTPTransport(SourceConfig("primary", url=loopback.template))
+    assert isinstance(transport.get(Request(loopback.url("/items/P001")), timeout=30), Reply)
     assert transport.get(Request(loopback.url("/items/P001")), timeout=10) == NoReply("timeout")
+    transport.close()
+
+
+def test_a_body_that_is_not_read_to_its_end_closes_its_connection(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, not when somebody collects the garbage."""
+    loopback.on_id("P001", wire.endless_body())
+    kept = []
+    build = PooledAdapter.build_response
+
+    def keep(self: PooledAdapter, *args: Any) -> Any:
+        kept.append(build(self, *args))
+        return kept[-1]
+
+    monkeypatch.setattr(PooledAdapter, "build_response", keep)
+    transport = HTTPTransport(SourceConfig("primary", url=loopback.template))
+    assert transport.get(Request(loopback.url("/items/P001")), timeout=20) == NoReply("too_large")
+    assert kept[0].raw.isclosed()
+    transport.close()
 
 
 @contextlib.contextmanager
@@ -281,8 +309,8 @@ def tunnelling(proxy: Loopback, script: wire.Script, monkeypatch: pytest.MonkeyP
     transport.close()
 
 
-def relay(connection: wire.Wire) -> None:
-    """Answer CONNECT, and pass everything on in both directions."""
+def relay(connection: wire.Wire, piece: int = 65_536, interval: float = 0) -> None:
+    """Answer CONNECT, and pass everything on in both directions (back to the client in pieces)."""
     assert connection.request is not None
     host, _, port = connection.request.target.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=5) as server:
@@ -290,8 +318,9 @@ def relay(connection: wire.Wire) -> None:
 
         def back() -> None:
             with contextlib.suppress(OSError):
-                while data := server.recv(65_536):
+                while data := server.recv(piece):
                     connection.connection.sendall(data)
+                    connection.stopping.wait(interval)
 
         thread = threading.Thread(target=back, name="loopback-relay")
         thread.start()
@@ -330,6 +359,20 @@ def test_https_through_a_proxy_is_a_tunnel(monkeypatch: pytest.MonkeyPatch, trus
         ends_in_time(lambda: transport.get(Request(upstream.url("/items/P002")), timeout=LIMIT))
 
 
+@pytest.mark.parametrize("case", ["head drip", "body drip, length"])
+def test_a_proxy_that_drips_the_bytes_of_the_inner_tls_cannot_hold_a_call(
+    monkeypatch: pytest.MonkeyPatch, trusted_bundle: None, case: str
+) -> None:
+    """One ``recv`` inside TLS inside TLS is many reads from the proxy."""
+    with (
+        Loopback(tls=True) as proxy,
+        Loopback(tls=True) as upstream,
+        tunnelling(proxy, partial(relay, piece=1, interval=0.02), monkeypatch) as transport,
+    ):
+        upstream.on_id("P001", DRIPS[case])
+        ends_in_time(lambda: transport.get(Request(upstream.url("/items/P001")), timeout=LIMIT))
+
+
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
@@ -347,6 +390,20 @@ def test_a_proxy_that_opens_no_tunnel_is_connect_failed(
     with Loopback(tls=True) as upstream, tunnelling(loopback, script, monkeypatch) as transport:
         assert transport.get(Request(upstream.url("/items/P001")), timeout=5) == NoReply(reason)
         assert upstream.connections == 0
+
+
+def test_the_handshake_inside_a_tunnel_gets_what_is_left(
+    loopback: Loopback, monkeypatch: pytest.MonkeyPatch, trusted_bundle: None
+) -> None:
+    """A proxy that takes most of the limit, and a server that then never speaks TLS."""
+
+    def late(connection: wire.Wire) -> None:
+        connection.stopping.wait(LIMIT * 2 / 3)
+        connection.send(b"HTTP/1.1 200 Connected\r\n\r\n")
+        connection.wait_until_over()
+
+    with Loopback(tls=True) as upstream, tunnelling(loopback, late, monkeypatch) as transport:
+        ends_in_time(lambda: transport.get(Request(upstream.url("/items/P001")), timeout=LIMIT))
 
 
 @pytest.mark.parametrize("case", ["silence", "head drip", "header drip"])

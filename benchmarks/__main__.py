@@ -1,0 +1,70 @@
+"""The command: ``python -m benchmarks [hit] [miss] [growth]`` measures, prints tables, and keeps them in files."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import growth, hit, miss, report, servers, site
+from benchmarks.report import Row
+from benchmarks.surroundings import Surroundings
+
+#: Name on the command line → what it answers, and what does the measuring.
+BENCHMARKS: dict[str, tuple[str, Callable[[Surroundings, int], list[Row]]]] = {
+    "hit": ("A hit", hit.run),
+    "miss": ("A miss", miss.run),
+    "growth": ("A hit while the stop list grows", growth.run),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    made.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="what to measure; nothing means everything")
+    made.add_argument("--list", action="store_true", help="say what there is, and measure nothing")
+    made.add_argument("--check", action="store_true", help="exit with 1 if a figure misses its bar")
+    made.add_argument("--rounds", type=int, default=31, help="rounds of each benchmark (default: %(default)s)")
+    made.add_argument("--large", action="store_true", help="also measure what takes minutes (a million stopped IDs)")
+    made.add_argument("--json", type=Path, default=report.RESULTS / "latest.json", metavar="FILE")
+    made.add_argument("--markdown", type=Path, default=report.RESULTS / "latest.md", metavar="FILE")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what was asked for; return the exit code."""
+    options = parser().parse_args(arguments)
+    if options.list:
+        for name, (title, _) in BENCHMARKS.items():
+            print(f"{name:10} {title}")
+        return 0
+    processor = servers.pin()
+    tables = _measure(options.names or list(BENCHMARKS), options.rounds, is_large=options.large)
+    facts = report.facts(options.rounds, processor)
+    report.write(options.markdown, report.markdown(tables, facts))
+    report.write(options.json, report.as_json(tables, facts))
+    print(f"Kept in {options.markdown} and {options.json}.")
+    return _say_what_was_missed(tables) if options.check else 0
+
+
+def _measure(names: Sequence[str], rounds: int, *, is_large: bool) -> dict[str, list[Row]]:
+    tables = {}
+    with servers.valkey() as redis, servers.catalog() as catalog:
+        site.set_up(redis, catalog)
+        around = Surroundings(redis, catalog, is_large=is_large)
+        for name in names:
+            title, run = BENCHMARKS[name]
+            tables[title] = run(around, rounds)
+            print(f"\n## {title}\n\n{report.table(tables[title])}\n", flush=True)
+    return tables
+
+
+def _say_what_was_missed(tables: dict[str, list[Row]]) -> int:
+    missed = [row for rows in tables.values() for row in rows if row.is_missed]
+    for row in missed:
+        print(f"MISSED: {row.name}: {row.value:.3f}, bar {row.bar}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,44 @@
+"""Which figures do we promise? One table: what is measured, against which base, and what it may come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A figure that a measurement may not exceed, or, ``is_exact``, that it has to meet."""
+
+    limit: float
+    is_exact: bool = False
+
+    def allows(self, value: float) -> bool:
+        """Whether the value is within the bar."""
+        return value == self.limit if self.is_exact else value <= self.limit
+
+    def __str__(self) -> str:
+        return f"{'=' if self.is_exact else '≤'} {self.limit:g}"
+
+
+#: Base of the ratios of a hit.
+GET_MANY = "get_many of the same 2 keys"
+#: Base of the ratios of a miss.
+SESSION_GET = "requests.Session.get(timeout).json()"
+
+#: Name of a row → its bar. Rows without one are there for comparison.
+BARS: dict[str, Bar] = {
+    "hit, django-redis": Bar(1.20),
+    "hit, django-redis: commands": Bar(1, is_exact=True),
+    "hit, Django's RedisCache": Bar(1.10),
+    "hit, Django's RedisCache: commands": Bar(1, is_exact=True),
+    "hit, LocMem, STOP_CHECK=cache": Bar(1.40),
+    "hit, STOP_CHECK=cache: database queries": Bar(0, is_exact=True),
+    "one source call, keep-alive": Bar(0.60),
+    "miss, django-redis": Bar(1.60),
+    "miss, django-redis: commands": Bar(9),
+    "miss, LocMem": Bar(1.00),
+    "hit, 10,000 stopped IDs": Bar(1.15),
+    "hit, 1,000,000 stopped IDs": Bar(1.15),
+    "hit that asks the database, 10,000 stopped IDs": Bar(1.15),
+    "hit that asks the database, 1,000,000 stopped IDs": Bar(1.15),
+}

@@ -1,0 +1,119 @@
+"""What does a miss cost beside the HTTP call that it cannot do without?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import requests
+
+from benchmarks import counting, peers
+from benchmarks.bars import SESSION_GET
+from benchmarks.measuring import Case, Timing, interleave
+from benchmarks.report import Row
+from benchmarks.surroundings import Surroundings
+
+_BASE = "one HTTP call: floor"
+_CALL = "one source call, keep-alive"
+_MISSES = {"miss, django-redis": "django-redis", "miss, Django's RedisCache": "django", "miss, LocMem": "locmem"}
+_NAIVE = "naive: cache.get, the call, cache.set (django-redis)"
+_QUERY = "part of a miss: the stop-list query (SQLite)"
+_DOGPILE = "dogpile.cache over Redis, mutex in the process"
+_REQUESTS_CACHE = "requests-cache over Redis"
+#: Optional peers: row → module.
+_PEERS = {_DOGPILE: "dogpile.cache", _REQUESTS_CACHE: "requests_cache"}
+
+
+def run(around: Surroundings, rounds: int) -> list[Row]:
+    """Measure a call and a whole lookup, each of an ID that nobody has asked for, beside the peers."""
+    load = _loader(around)
+    cases: dict[str, Case] = {
+        _BASE: lambda: load(around.fresh_id()),
+        _CALL: _source_call(around),
+        **{name: miss_of(catalog, around) for name, catalog in _MISSES.items()},
+        _QUERY: _stop_list_query(around),
+        _NAIVE: peers.bound(_naive(load), around.fresh_id),
+    }
+    cases |= _peer_cases(around, load)
+    timings = interleave(cases, rounds, seconds=0.02)
+    rows = [_row(name, timings) for name in cases]
+    return rows + peers.missing([name for name in _PEERS if name not in cases]) + _counts(around)
+
+
+def miss_of(catalog: str, around: Surroundings) -> Case:
+    """A lookup of an item that is not in the cache, and that the catalog has."""
+    from catalog_fallback.services import find_item  # noqa: PLC0415  # needs settings
+
+    lookup = find_item(around.fresh_id(), catalog=catalog)
+    assert lookup.is_found, lookup
+    assert lookup.cache == "miss", lookup
+    return lambda: find_item(around.fresh_id(), catalog=catalog)
+
+
+def _loader(around: Surroundings) -> peers.Load:
+    """What a site writes without us: a session with time limits."""
+    session = requests.Session()
+    return lambda item_id: session.get(around.item_url(item_id), timeout=(1.0, 2.0)).json()
+
+
+def _source_call(around: Surroundings) -> Case:
+    """One call of our source: URL, GET with its hard limit, strict parsing."""
+    from catalog_fallback.fallback import chain_of  # noqa: PLC0415  # needs settings
+    from catalog_fallback.results import Reply  # noqa: PLC0415
+
+    (source,) = chain_of["locmem"].sources
+
+    def call() -> object:
+        item_id = around.fresh_id()
+        reply = source.fetch(item_id, "", {}, timeout=2.0)
+        assert isinstance(reply, Reply), reply
+        return source.parse(reply, item_id)
+
+    return call
+
+
+def _stop_list_query(around: Surroundings) -> Case:
+    from catalog_fallback import stop_list  # noqa: PLC0415  # needs settings
+    from catalog_fallback.cache import entries_of  # noqa: PLC0415
+
+    entries = entries_of["locmem"]
+    return lambda: stop_list.is_stopped(entries.query(around.fresh_id()))
+
+
+def _naive(load: peers.Load) -> Callable[[str], Any]:
+    from django.core.cache import caches  # noqa: PLC0415  # needs settings
+
+    cache = caches["naive"]
+
+    def ask(item_id: str) -> Any:
+        item = cache.get(item_id)
+        if item is None:
+            item = load(item_id)
+            cache.set(item_id, item, 3600)
+        return item
+
+    return ask
+
+
+def _peer_cases(around: Surroundings, load: peers.Load) -> dict[str, Case]:
+    makers: dict[str, Callable[[], Callable[[str], Any]]] = {
+        _DOGPILE: lambda: peers.dogpile(around.redis, load),
+        _REQUESTS_CACHE: lambda: peers.requests_cache(around.redis, around.catalog),
+    }
+    installed = [name for name, module in _PEERS.items() if peers.is_installed(module)]
+    return {name: peers.bound(makers[name](), around.fresh_id) for name in installed}
+
+
+def _row(name: str, timings: dict[str, Timing]) -> Row:
+    return Row(name, timings[name].ratio_to(timings[_BASE]), SESSION_GET, timings[name].median)
+
+
+def _counts(around: Surroundings) -> list[Row]:
+    miss = miss_of("django-redis", around)
+    counts = counting.commands(around.redis, miss)
+    with counting.queries() as counted:
+        miss()
+    return [
+        Row("miss, django-redis: commands", sum(counts.values()), note=counting.as_note(counts)),
+        Row("miss: database queries", counted.count),
+    ]

@@ -1,0 +1,52 @@
+"""Who else is measured? Libraries of the group ``bench``; one that is not installed becomes a row that says so."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from benchmarks.measuring import Case
+from benchmarks.report import Row
+from benchmarks.site import DATABASES_OF_PEERS
+
+Load = Callable[[str], Any]
+
+
+def is_installed(module: str) -> bool:
+    """Can it be imported?"""
+    return importlib.util.find_spec(module) is not None
+
+
+def missing(names: Iterator[str] | list[str]) -> list[Row]:
+    """Return a row for each peer that is not there."""
+    return [Row(name, note="not installed: pip install --group bench") for name in names]
+
+
+def dogpile_region(redis: str) -> Any:
+    """A region of dogpile.cache over Redis, with its mutex in the process."""
+    from dogpile.cache import make_region  # noqa: PLC0415  # optional
+
+    url = f"{redis}/{DATABASES_OF_PEERS['dogpile']}"
+    return make_region().configure("dogpile.cache.redis", expiration_time=3600, arguments={"url": url})
+
+
+def dogpile(redis: str, load: Load) -> Callable[[str], Any]:
+    """``get_or_create`` of one key."""
+    region = dogpile_region(redis)
+    return lambda item_id: region.get_or_create(item_id, load, creator_args=((item_id,), {}))
+
+
+def requests_cache(redis: str, url: str) -> Callable[[str], Any]:
+    """A session that keeps whole HTTP replies in Redis; what it returns is parsed each time."""
+    from redis import Redis  # noqa: PLC0415  # only needed by who measures
+    from requests_cache import CachedSession, RedisCache  # noqa: PLC0415  # optional
+
+    backend = RedisCache(connection=Redis.from_url(f"{redis}/{DATABASES_OF_PEERS['requests-cache']}"))
+    session = CachedSession(backend=backend, expire_after=3600)
+    return lambda item_id: session.get(f"{url}/items/{item_id}", timeout=(1.0, 2.0)).json()
+
+
+def bound(function: Callable[[str], Any], next_id: Callable[[], str]) -> Case:
+    """A case that asks for what ``next_id`` says."""
+    return lambda: function(next_id())

@@ -1,0 +1,75 @@
+"""Which site is measured? Django's settings: one catalog a cache, one source, databases in files."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+_LOCMEM = "django.core.cache.backends.locmem.LocMemCache"
+_DJANGO_REDIS = "django_redis.cache.RedisCache"
+_DJANGO = "django.core.cache.backends.redis.RedisCache"
+
+#: Database alias → how many stopped IDs the benchmark ``growth`` puts there.
+STOP_LISTS = {"stopped_100": 100, "stopped_10_000": 10_000, "stopped_1_000_000": 1_000_000}
+#: Database numbers of the Valkey server: one a cache, so that nobody shares pools, keys or counts with another.
+DATABASES_OF_PEERS = {"dogpile": 8, "requests-cache": 9}
+
+
+def caches(redis: str) -> dict[str, dict[str, Any]]:
+    """Return CACHES."""
+    many = {"MAX_ENTRIES": 10_000_000}
+    return {
+        "default": {"BACKEND": _LOCMEM, "LOCATION": "default", "OPTIONS": many},
+        "locmem": {"BACKEND": _LOCMEM, "LOCATION": "locmem", "OPTIONS": many},
+        "django-redis": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/1"},
+        "django": {"BACKEND": _DJANGO, "LOCATION": f"{redis}/2"},
+        "naive": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/3"},
+    }
+
+
+def catalogs(url: str) -> dict[str, dict[str, Any]]:
+    """Return CATALOG_FALLBACK: the catalogs are named after their caches."""
+    common = {"SOURCES": {"primary": {"URL": f"{url}/items/{{id}}"}}, "TTL": 3600, "STOP_CHECK": "cache"}
+    return {
+        "locmem": {**common, "CACHE": "locmem"},
+        "locmem-auto": {**common, "CACHE": "locmem", "STOP_CHECK": "auto"},
+        "django-redis": {**common, "CACHE": "django-redis"},
+        "django": {**common, "CACHE": "django"},
+    }
+
+
+def set_up(redis: str, url: str) -> None:
+    """Configure Django for this process and make the tables. Good for one call."""
+    import django  # noqa: PLC0415  # the tests import this module under settings of their own
+    from django.conf import settings  # noqa: PLC0415
+    from django.core.management import call_command  # noqa: PLC0415
+
+    settings.configure(
+        CACHES=caches(redis),
+        CATALOG_FALLBACK=catalogs(url),
+        DATABASES=_databases(Path(tempfile.mkdtemp(prefix="benchmarks-"))),
+        DATABASE_ROUTERS=["benchmarks.site.StopListRouter"],
+        INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "catalog_fallback"],
+        SECRET_KEY="only for benchmarks",  # noqa: S106  # nothing is signed with it
+        USE_TZ=True,
+    )
+    django.setup()
+    call_command("migrate", verbosity=0)
+
+
+class StopListRouter:
+    """Says in which database the stop list is; the benchmark ``growth`` changes that between two lookups."""
+
+    alias = "default"
+
+    def db_for_read(self, model: type, **_hints: object) -> str:
+        """The one that was chosen last, for every model: there is but the stop list."""
+        return self.alias
+
+    db_for_write = db_for_read
+
+
+def _databases(directory: Path) -> dict[str, dict[str, Any]]:
+    engine = "django.db.backends.sqlite3"
+    return {alias: {"ENGINE": engine, "NAME": directory / f"{alias}.sqlite3"} for alias in ("default", *STOP_LISTS)}

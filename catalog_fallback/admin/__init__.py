@@ -1,0 +1,7 @@
+"""What can a person see and do in Django's admin? One module a model; importing this registers them."""
+
+from __future__ import annotations
+
+from catalog_fallback.admin.stopped_items import StoppedItemAdmin
+
+__all__ = ["StoppedItemAdmin"]

@@ -1,0 +1,148 @@
+"""How does a person work with the stop list? The list, one row, and who may do what."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django import forms
+from django.contrib import admin
+from django.contrib.admin.utils import display_for_value
+from django.contrib.admin.views.main import ORDER_VAR
+from django.core.exceptions import NON_FIELD_ERRORS, PermissionDenied, ValidationError
+from django.db.models import QuerySet
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.utils.translation import gettext_lazy as _
+
+from catalog_fallback import conf
+from catalog_fallback.admin import actions
+from catalog_fallback.admin.searching import CappedPaginator, CatalogFilter, ConfirmedFilter, matching
+from catalog_fallback.admin.telling import tell_after_deletion, tell_whether_confirmed
+from catalog_fallback.models import StopOrigin, StoppedItem
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest, HttpResponse
+
+    _ModelAdmin = admin.ModelAdmin[StoppedItem]
+    _ModelForm = forms.ModelForm[StoppedItem]
+else:
+    _ModelAdmin = admin.ModelAdmin
+    _ModelForm = forms.ModelForm
+
+
+def _catalogs() -> list[tuple[str, str]]:
+    return [(alias, alias) for alias in conf.catalogs()]
+
+
+class StoppedItemForm(_ModelForm):
+    """A new row's catalog is one of the settings; what is wrong with an ID is said by the model."""
+
+    catalog = forms.ChoiceField(label=_("Catalog"), choices=_catalogs)
+
+    class Meta:
+        model = StoppedItem
+        fields = ("catalog", "item_id", "is_active", "reason", "note")
+        error_messages: ClassVar[dict[str, Any]] = {
+            NON_FIELD_ERRORS: {
+                "unique_together": _(
+                    "This item has a row already, stopped or released. Search for it, and change that."
+                )
+            }
+        }
+
+    def add_error(self, field: Any, error: Any) -> None:
+        """Tell above the form what is wrong with a field that cannot be edited."""
+        named = getattr(error, "error_dict", {}).keys() - self.fields.keys() - {NON_FIELD_ERRORS}
+        super().add_error(field, ValidationError(error.messages) if named else error)
+
+
+@admin.register(StoppedItem)
+class StoppedItemAdmin(_ModelAdmin):
+    """The stop list. An ID cannot be changed into another one: its row also orders the events of that ID."""
+
+    form = StoppedItemForm
+    list_display = ("item_id", "catalog", "state", "reason", "origin", "event_at", "stopped_by", "confirmed")
+    list_filter = (CatalogFilter, "is_active", "reason", "origin", ConfirmedFilter)
+    list_select_related = ("stopped_by",)
+    sortable_by = ("item_id",)
+    search_fields = ("item_id",)
+    search_help_text = _("A whole ID, or how it begins.")
+    show_full_result_count = False
+    show_facets = admin.ShowFacets.NEVER
+    paginator = CappedPaginator
+    actions = (actions.stop, actions.release, actions.republish_selected, actions.delete_selected)
+    fields = (
+        ("catalog", "item_id"),
+        "is_active",
+        "reason",
+        "note",
+        ("origin", "stopped_by"),
+        "event_at",
+        ("created_at", "updated_at"),
+        "confirmed",
+    )
+    readonly_fields = ("origin", "stopped_by", "event_at", "created_at", "updated_at", "confirmed")
+
+    @admin.display(description=_("state"), ordering="is_active")
+    def state(self, row: StoppedItem) -> SafeString:
+        """Show by icon and word whether the item is stopped now."""
+        return _with_icon("icon-no.svg", _("stopped")) if row.is_active else _with_icon("icon-yes.svg", _("released"))
+
+    @admin.display(description=_("confirmed by the cache"), ordering="published_at")
+    def confirmed(self, row: StoppedItem) -> Any:
+        """Show when the cache confirmed the row's state, or that it has not."""
+        if row.published_at is None:
+            return _with_icon("icon-alert.svg", _("not confirmed"))
+        return display_for_value(row.published_at, "")
+
+    def get_fields(self, request: HttpRequest, obj: StoppedItem | None = None) -> Any:
+        """A row that does not exist yet has nothing to show but the form."""
+        return self.fields if obj else StoppedItemForm.Meta.fields
+
+    def get_readonly_fields(self, request: HttpRequest, obj: StoppedItem | None = None) -> Any:
+        """Catalog and ID are chosen once."""
+        return (*self.readonly_fields, "catalog", "item_id") if obj else self.readonly_fields
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[StoppedItem], search_term: str
+    ) -> tuple[QuerySet[StoppedItem], bool]:
+        """Search by exact ID or prefix, through the index; the exact one comes first."""
+        if not search_term.strip():
+            return queryset, False
+        found = matching(queryset, search_term)
+        return (found.order_by(*queryset.query.order_by) if ORDER_VAR in request.GET else found), False
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """Refuse an action that the person may not take, instead of showing the list as if nothing had happened."""
+        for name in actions.PERMISSIONS.keys() & set(request.POST.getlist("action")):
+            if not getattr(self, f"has_{actions.PERMISSIONS[name]}_permission")(request):
+                raise PermissionDenied
+        return super().changelist_view(request, extra_context)
+
+    def save_model(self, request: HttpRequest, obj: StoppedItem, form: Any, change: bool) -> None:
+        """Note who changed it; all but a new note is an event of now."""
+        if not change or set(form.changed_data) - {"note"}:
+            obj.event_at = timezone.now()
+            obj.origin = StopOrigin.ADMIN
+        obj.stopped_by_id = request.user.pk
+        super().save_model(request, obj, form, change)
+        tell_whether_confirmed(request, [obj.pk])
+
+    def delete_model(self, request: HttpRequest, obj: StoppedItem) -> None:
+        """Delete, and tell when the cache did not hear of it."""
+        super().delete_model(request, obj)
+        tell_after_deletion(request, [(obj.catalog, obj.item_id)])
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[StoppedItem]) -> None:
+        """Delete, and tell when the cache did not hear of it."""
+        items: Collection[tuple[str, str]] = list(queryset.values_list("catalog", "item_id"))
+        super().delete_queryset(request, queryset)
+        tell_after_deletion(request, items)
+
+
+def _with_icon(icon: str, word: Any) -> SafeString:
+    """The word says it too: nobody has to tell colours apart, and a screen reader skips the icon."""
+    return format_html('<img src="{}" alt=""> {}', static(f"admin/img/{icon}"), word)

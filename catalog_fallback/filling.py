@@ -1,0 +1,155 @@
+"""What does the one who fetches do? Ask the stop list, search, look at the gate again, keep the result."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from catalog_fallback import classify, clock, stop_list
+from catalog_fallback.cache import Entry, EntryCache, Kept, Query, hit, is_marked
+from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.fallback import Search, chain_of
+from catalog_fallback.resilience.time_budget import Deadline
+from catalog_fallback.results import Attempt, CacheStatus, Lookup, State
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """One try to answer a query that the cache did not answer.
+
+    ``is_old_view``: this connection may see an old stop list, so nothing that it learns is kept as checked.
+    ``is_new_gate``: this caller has just put up the gate, so its life is known.
+    """
+
+    query: Query
+    entries: EntryCache
+    deadline: Deadline
+    is_old_view: bool
+
+    def confirm(self, kept: Kept) -> Lookup | None:
+        """Answer from a fresh entry, asking the database where that is due; None when the entry does not hold."""
+        entry = kept.entry
+        if entry is None:
+            return None
+        if self.is_old_view and is_marked(kept.gate):
+            return self._stopped()
+        if entry.is_checked and self.query.catalog.stop_check == "cache":
+            return hit(self.query, entry)
+        is_stopped = stop_list.is_stopped(self.query)
+        if is_stopped is not False:
+            return self._not_shown(is_stopped, kept.gate)
+        if entry.state is State.STOPPED:
+            return None
+        if not entry.is_checked and not self.is_old_view and kept.gate is not None:
+            self.entries.keep(self.query, kept.gate, replace(entry, is_checked=True))
+        return hit(self.query, entry)
+
+    def fetch(self, gate: str | None, old: Entry | None, *, is_new_gate: bool) -> tuple[Lookup, bool]:
+        """Answer by asking the sources; return the lookup, and whether everybody who waits may have it.
+
+        ``gate`` is None when there is no cache to keep anything in; ``old`` is the expired entry in hand.
+        """
+        if self.is_old_view and is_marked(gate):
+            return self._stopped(), False
+        is_stopped = stop_list.is_stopped(self.query)
+        if is_stopped is not False:
+            return self._not_shown(is_stopped, gate), True
+        search = chain_of[self.query.catalog.alias].search(self.query, self.deadline)
+        if search.state is State.UNAVAILABLE and not self._may_be_stale(old, search.trace, search.reason):
+            return self._answer(search), search.reason != "deadline"
+        if gate is not None and self.entries.read_gate(self.query) == gate:
+            return self._settle(search, gate, old, is_new_gate=is_new_gate), search.reason != "deadline"
+        is_stopped = stop_list.is_stopped(self.query)
+        return self._answer(search) if is_stopped is False else self._not_shown(is_stopped, None), False
+
+    def past_deadline(self, kept: Kept) -> Lookup:
+        """Answer when the time is over: a stale entry where the site allows it, else unavailable."""
+        entry = kept.entry
+        needs_database = self.query.catalog.stop_check == "database" or (self.is_old_view and is_marked(kept.gate))
+        if entry is not None and entry.is_checked and not needs_database and self._may_be_stale(entry, (), "deadline"):
+            return self._stale(entry, ())
+        return self._lookup(State.UNAVAILABLE, "deadline")
+
+    def _settle(self, search: Search, gate: str, old: Entry | None, *, is_new_gate: bool) -> Lookup:
+        """The gate has not changed: keep what was found, or fall back on what was kept."""
+        if search.state is State.UNAVAILABLE and old is not None:
+            return self._stale(old, search.trace)
+        entry = entry_of(search, self.query.catalog, is_checked=not self.is_old_view)
+        if entry is not None:
+            self.entries.keep(self.query, gate, entry, is_new_gate=is_new_gate)
+        elif old is not None:
+            self.entries.forget(self.query)
+        return self._answer(search, None if entry is None else entry.expires_at)
+
+    def _may_be_stale(self, old: Entry | None, trace: tuple[Attempt, ...], reason: str) -> bool:
+        extra = self.query.catalog.stale_if_error
+        if old is None or old.state is not State.FOUND or not extra:
+            return False
+        until = min(old.stale_until, old.expires_at + extra)
+        return clock.wall() < until and classify.may_serve_stale(trace, State.UNAVAILABLE, reason)
+
+    def _not_shown(self, is_stopped: bool | None, gate: str | None) -> Lookup:
+        """The database says stopped, which is kept, or could not be asked, which is not."""
+        if not is_stopped:
+            return self._lookup(State.UNAVAILABLE, "stop_list_unavailable")
+        if gate is not None and not self.is_old_view:
+            self.entries.keep_stopped(self.query, gate)
+        return self._stopped()
+
+    def _stopped(self) -> Lookup:
+        return self._lookup(State.STOPPED, "stopped")
+
+    def _lookup(self, state: State, reason: str) -> Lookup:
+        return Lookup(self.query.item_id, self.query.catalog.alias, state, reason)
+
+    def _stale(self, entry: Entry, trace: tuple[Attempt, ...]) -> Lookup:
+        fresh = hit(self.query, entry)
+        return Lookup(
+            fresh.item_id,
+            fresh.catalog,
+            fresh.state,
+            fresh.reason,
+            fresh.item,
+            fresh.source,
+            CacheStatus.STALE,
+            entry.fetched_at,
+            entry.expires_at,
+            trace,
+        )
+
+    def _answer(self, search: Search, expires_at: float | None = None) -> Lookup:
+        return Lookup(
+            self.query.item_id,
+            self.query.catalog.alias,
+            search.state,
+            search.reason,
+            search.item,
+            search.source,
+            CacheStatus.MISS,
+            None if search.state is State.UNAVAILABLE else search.fetched_at,
+            expires_at,
+            search.trace,
+            retry_after=search.retry_after,
+        )
+
+
+def entry_of(
+    search: Search, config: CatalogConfig, *, is_checked: bool = True, chance: Callable[[], float] = random.random
+) -> Entry | None:
+    """Return the entry that keeps a definite result, None when it must not be kept.
+
+    The upstream's ``max-age`` shortens the life and never lengthens it; TTL_JITTER shortens that of a found item by a
+    random part of it, so that what was fetched together does not expire together.
+    """
+    ttl = config.ttl if search.state is State.FOUND else config.negative_ttl
+    if search.directives.ttl is not None:
+        ttl = min(ttl, search.directives.ttl)
+    if search.state is State.UNAVAILABLE or ttl <= 0 or not search.directives.may_store:
+        return None
+    expires_at = search.fetched_at + ttl
+    if search.state is not State.FOUND:
+        return Entry(search.state, search.fetched_at, expires_at, expires_at, is_checked=is_checked)
+    expires_at -= ttl * config.ttl_jitter * chance()
+    stale_until = expires_at + (config.stale_if_error if search.directives.may_serve_stale else 0.0)
+    return Entry(State.FOUND, search.fetched_at, expires_at, stale_until, search.source, search.item, is_checked)

@@ -1,0 +1,118 @@
+"""``invalidate_item``: which items shall be forgotten, stopped, or released?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
+from django.utils import timezone
+
+from catalog_fallback import services
+from catalog_fallback.exceptions import InvalidationFailed
+from catalog_fallback.management import item_lines
+from catalog_fallback.management.printing import catalog_or_exit, harmless_pipe, plain
+from catalog_fallback.models import StopOrigin, StopReason
+
+#: After how many IDs a line of progress goes to standard error.
+PROGRESS = 100_000
+#: What was done, for people.
+_DONE = {"forget": "forgotten", "stop": "stopped", "release": "released"}
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of it. ``done`` counts IDs, ``changed`` rows of the stop list (None where there are none)."""
+
+    catalog: str
+    action: str
+    dry_run: bool
+    done: int = 0
+    changed: int | None = None
+    invalid: int = 0
+    not_confirmed: int = 0
+
+
+class Command(BaseCommand):
+    """Exit codes: 0 done, 1 configuration or nothing done, 2 usage, 3 partly failed."""
+
+    help = (
+        "Forget items in every language and variant; with --stop put them on the stop list, with --release take them "
+        "off it. Lines that are no IDs are reported and the others done."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        """Take IDs in three ways, and at most one of --stop and --release."""
+        item_lines.add_arguments(parser)
+        parser.add_argument("--catalog", default="default", help="Alias of the catalog (default: default).")
+        verb = parser.add_mutually_exclusive_group()
+        verb.add_argument("--stop", metavar="REASON", choices=StopReason.values, help=", ".join(StopReason.values))
+        verb.add_argument("--release", action="store_true", help="Take the items off the stop list.")
+        parser.add_argument("--dry-run", action="store_true", help="Check the IDs, change nothing.")
+        parser.add_argument("--json", action="store_true", help="Print the result as JSON.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        """Work through the IDs chunk by chunk, then say what came of it."""
+        config = catalog_or_exit(options["catalog"])
+        action = "stop" if options["stop"] else "release" if options["release"] else "forget"
+        tally = Tally(config.alias, action, options["dry_run"], changed=None if action == "forget" else 0)
+        started_at = timezone.now()
+        for chunk in item_lines.read(options, config):
+            self._complain(chunk.complaints)
+            tally.invalid += len(chunk.complaints)
+            self._one_chunk(tally, chunk, options["stop"], started_at)
+        with harmless_pipe():
+            self.stdout.write(json.dumps(asdict(tally)) if options["json"] else _text(tally))
+        _exit(tally)
+
+    def _complain(self, complaints: Sequence[str]) -> None:
+        for complaint in complaints:
+            self.stderr.write(plain(complaint))
+
+    def _one_chunk(self, tally: Tally, chunk: item_lines.Chunk, reason: str | None, event_at: datetime) -> None:
+        before = tally.done + tally.not_confirmed
+        count = len(chunk.item_ids)
+        try:
+            changed = 0 if tally.dry_run or not count else _carry_out(tally, chunk.item_ids, reason, event_at)
+        except (InvalidationFailed, DatabaseError) as error:
+            tally.not_confirmed += count
+            self._complain([f"{chunk.places}: not confirmed: {error}"])
+        else:
+            tally.done += count
+            tally.changed = None if tally.changed is None else tally.changed + changed
+        if before // PROGRESS != (before + count) // PROGRESS:
+            self.stderr.write(f"{before + count} IDs …")
+
+
+def _carry_out(tally: Tally, item_ids: Sequence[str], reason: str | None, event_at: datetime) -> int:
+    """Call the service; one moment for all chunks, so that the order of events does not depend on their sizes."""
+    if tally.action == "forget":
+        return services.invalidate_items(item_ids, catalog=tally.catalog, reason="command")
+    how: dict[str, Any] = {"catalog": tally.catalog, "event_at": event_at, "origin": StopOrigin.COMMAND}
+    if reason is None:
+        return services.release_items(item_ids, **how)
+    return services.stop_items(item_ids, reason=reason, **how)
+
+
+def _text(tally: Tally) -> str:
+    done = f"would be {_DONE[tally.action]}" if tally.dry_run else _DONE[tally.action]
+    parts = [f"Catalog {tally.catalog}: {tally.done} {done}"]
+    if tally.changed is not None and tally.changed != tally.done and not tally.dry_run:
+        parts.append(f"{tally.done - tally.changed} of them left as they are, because of a later event")
+    if tally.invalid:
+        parts.append(f"{tally.invalid} are no IDs of this catalog")
+    if tally.not_confirmed:
+        parts.append(f"{tally.not_confirmed} not confirmed by the cache")
+    return "; ".join(parts) + "."
+
+
+def _exit(tally: Tally) -> None:
+    failed = tally.invalid + tally.not_confirmed
+    if not tally.done:
+        raise CommandError("Nothing was done." if failed else "Nothing was done: no IDs were given.", returncode=1)
+    if failed:
+        raise CommandError(f"{failed} of {failed + tally.done} failed.", returncode=3)

@@ -1,0 +1,54 @@
+"""Who listens? Changed rows of the stop list, and the site's deletion notices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db.models.signals import post_delete, post_save, pre_save
+from django.dispatch import receiver
+
+from catalog_fallback import services, stop_list
+from catalog_fallback.models import StopOrigin, StoppedItem
+from catalog_fallback.signals import deletion_notice, stop_list_changed
+
+
+@receiver(pre_save, sender=StoppedItem, dispatch_uid="catalog_fallback.clean")
+def clean_row(instance: StoppedItem, **_: Any) -> None:
+    """Every row, of a fixture too, is stored under the normal form of its ID."""
+    instance.clean_identity()
+
+
+@receiver(post_save, sender=StoppedItem, dispatch_uid="catalog_fallback.saved")
+@receiver(post_delete, sender=StoppedItem, dispatch_uid="catalog_fallback.deleted")
+def publish_row(instance: StoppedItem, using: str, **_: Any) -> None:
+    """A saved or deleted row goes to the cache."""
+    stop_list.publish_changes({instance.catalog: (instance.item_id,)}, using=using)
+
+
+@receiver(stop_list_changed, sender=StoppedItem, dispatch_uid="catalog_fallback.changed")
+def publish_rows(changes: Mapping[str, Sequence[str]], using: str, **_: Any) -> None:
+    """Rows that were changed in bulk go to the cache."""
+    stop_list.publish_changes(changes, using=using)
+
+
+@receiver(deletion_notice, dispatch_uid="catalog_fallback.notice")
+def take_notice(
+    sender: object,
+    *,
+    item_id: str | None = None,
+    item_ids: Iterable[str] | None = None,
+    catalog: str = "default",
+    stop: bool | None = None,
+    event_at: datetime | None = None,
+    **_: Any,
+) -> int:
+    """Forget or stop what the site says was deleted; return the number of IDs.
+
+    Whatever the services raise goes to the sender, who then knows that the notice was not applied.
+    """
+    if (item_id is None) == (item_ids is None):
+        raise TypeError("deletion_notice takes either item_id or item_ids.")
+    ids = (item_id,) if item_id is not None else item_ids or ()
+    return services.take_notice(ids, catalog=catalog, stop=stop, event_at=event_at, origin=StopOrigin.NOTICE)

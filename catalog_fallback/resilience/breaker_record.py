@@ -1,0 +1,57 @@
+"""What does one link of a circuit breaker's chain say?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from catalog_fallback.resilience.generations import Link
+
+
+class BreakerState(StrEnum):
+    """Where a circuit breaker stands. ``isolated`` is an operator's decision, kept elsewhere."""
+
+    CLOSED = "closed"
+    OPEN = "open"
+    HALF_OPEN = "half_open"
+    ISOLATED = "isolated"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One generation: its state, since when (seconds since the epoch), for how long it opens or opened, and why."""
+
+    generation: str
+    state: BreakerState = BreakerState.CLOSED
+    since: float = 0.0
+    open_for: float = 0.0
+    reason: str = ""
+
+    def as_link(self) -> Link:
+        """The record as plain JSON types."""
+        return {
+            "g": self.generation,
+            "state": str(self.state),
+            "since": self.since,
+            "open_for": self.open_for,
+            "reason": self.reason,
+        }
+
+
+_STATES = {str(state): state for state in BreakerState if state is not BreakerState.ISOLATED}
+
+
+def record_of(link: Link) -> Record:
+    """Return the record of a link; what it does not say, or says in another form, is as in a closed breaker's."""
+    return Record(
+        generation=link["g"],
+        state=_STATES.get(str(link.get("state")), BreakerState.CLOSED),
+        since=_seconds(link.get("since")),
+        open_for=_seconds(link.get("open_for")),
+        reason=str(link.get("reason", "")),
+    )
+
+
+def _seconds(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0

@@ -1,0 +1,92 @@
+"""Did the source ask to be left alone? A cool-down that all processes see, and that is only ever extended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from catalog_fallback import clock
+from catalog_fallback.resilience.generations import FIRST, Generations, Link
+from catalog_fallback.resilience.keys import Names, token
+from catalog_fallback.resilience.refusal import Refusal
+from catalog_fallback.resilience.store import Store
+from catalog_fallback.resilience.views import read
+from catalog_fallback.results import Outcome
+
+#: Longest cool-down, and that of a 429 which names none, in seconds.
+LONGEST = 3600.0
+UNNAMED = 30.0
+_LINK_LIFE = 2 * LONGEST
+#: How often a process tries to extend what others are extending at the same time.
+_ROUNDS = 20
+#: Replies that come within so many seconds ask for one cool-down (``Retry-After`` counts in whole ones).
+_AT_ONCE = 0.1
+_KINDS = (Outcome.STOP, Outcome.TEMPORARY)
+
+
+class CoolDown:
+    """The cool-down of one source in one store.
+
+    Each link of the chain holds a moment for each kind: until when calls are refused as a ``stop`` (after a 429), and
+    until when as ``temporary`` (after a 503). It is in force as long as a key of its own lives: the store's clock
+    decides, the moments are for people and for telling the kinds apart.
+    """
+
+    def __init__(self, store: Store, names: Names) -> None:
+        self._store = store
+        self._head = names.key("cool")
+        self._chain = Generations(store, self._head, _LINK_LIFE)
+
+    def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the keys that a look needs."""
+        links = (self._chain.last, self._chain.end(found))
+        return (*self._chain.keys(found), *(self._in_force(link["g"]) for link in links if link["g"] != FIRST))
+
+    def remember(self, found: Mapping[str, Any]) -> None:
+        """Keep where the chain ended."""
+        if not self._store.is_paused:
+            self._chain.remember(found)
+
+    def look(self, found: Mapping[str, Any]) -> Refusal | None:
+        """Return the refusal that a call would meet now; takes nothing."""
+        until = self._until(self._chain.end(found), found)
+        if not until:
+            return None
+        now = clock.wall()
+        stop, temporary = (until.get(kind, 0.0) for kind in _KINDS)
+        kind = Outcome.STOP if stop > now or stop >= temporary else Outcome.TEMPORARY
+        return Refusal("cooling_down", min(max(0.0, max(stop, temporary) - now), LONGEST), kind)
+
+    def start(self, seconds: float, kind: Outcome) -> None:
+        """Leave the source alone for so long, at most an hour; what is in force already is never shortened.
+
+        ``kind`` is what a refusal will mean: STOP or TEMPORARY.
+        """
+        if not seconds > 0:
+            return
+        now = clock.wall()
+        wanted = now + min(seconds, LONGEST)
+        for _ in range(_ROUNDS):
+            found = read(self._store, (self,)).found
+            end = self._chain.end(found)
+            until = self._until(end, found)
+            if until.get(kind, 0.0) >= wanted - _AT_ONCE or self._extend(end, {**until, kind: wanted}, now):
+                return
+
+    def _extend(self, end: Link, until: Mapping[Outcome, float], now: float) -> bool:
+        """Whether the extension is done with: made, or beyond what the store can tell."""
+        generation = token()
+        link = {"g": generation, "until": {str(kind): moment for kind, moment in until.items()}}
+        if self._store.add(self._in_force(generation), 1, min(max(until.values()) - now, LONGEST)) is None:
+            return True
+        successor = self._chain.follow(end["g"], link)
+        return successor is None or successor.is_mine
+
+    def _until(self, link: Link, found: Mapping[str, Any]) -> dict[Outcome, float]:
+        until = link.get("until")
+        if not isinstance(until, dict) or self._in_force(link["g"]) not in found:
+            return {}
+        return {kind: until[kind] for kind in _KINDS if isinstance(until.get(kind), (int, float))}
+
+    def _in_force(self, generation: str) -> str:
+        return f"{self._head}:on:{generation}"

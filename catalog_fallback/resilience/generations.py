@@ -1,0 +1,77 @@
+"""What is the state now? A chain of links in the shared store, each the successor of the one before.
+
+Each link has a random generation. Following generation ``t`` *is* ``add("next:" + t, new link)``: of all processes
+exactly one succeeds, and whoever did not hear the store's reply finds out by reading who did. The state is the end of
+the chain. The plain key holds a link to begin with, and is only a hint: a late write of it costs a step, nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from catalog_fallback.resilience.store import Store
+
+Link = Mapping[str, Any]
+
+#: The generation before the first, and its link.
+FIRST = "0"
+ROOT: Link = MappingProxyType({"g": FIRST})
+_MAX_STEPS = 64
+
+
+class Successor(NamedTuple):
+    """Who follows a generation, and whether that is the caller's own link."""
+
+    link: Link
+    is_mine: bool
+
+
+class Generations:
+    """One chain. ``life``: seconds that a link lives, longer than anybody works by the one before it."""
+
+    def __init__(self, store: Store, head: str, life: float) -> None:
+        self._store = store
+        self._head = head
+        self._life = life
+        #: The end of the chain when it was last read: decides which keys are asked for first, and nothing else.
+        self.last: Link = ROOT
+
+    def end(self, found: Mapping[str, Any]) -> Link:
+        """Return the last link, as far as ``found`` leads."""
+        link = _link(found.get(f"{self._head}:hint")) or ROOT
+        for _ in range(_MAX_STEPS):
+            following = _link(found.get(self._next(link["g"])))
+            if following is None:
+                break
+            link = following
+        return link
+
+    def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the keys that lead to the end; links before what hangs on them, for stores that read one by one."""
+        return f"{self._head}:hint", self._next(self.last["g"]), self._next(self.end(found)["g"])
+
+    def remember(self, found: Mapping[str, Any]) -> None:
+        """Keep the end of the chain."""
+        self.last = self.end(found)
+
+    def follow(self, generation: str, new: Link) -> Successor | None:
+        """Make ``new`` the successor of a generation. Returns who that is now; None when the store cannot tell."""
+        key = self._next(generation)
+        winner = new if self._store.add(key, new, self._life) else _link(self._store.get_many((key,)).get(key))
+        if winner is None:
+            return None
+        self._store.set(f"{self._head}:hint", winner, self._life)
+        self.last = winner
+        return Successor(winner, winner["g"] == new["g"])
+
+    def _next(self, generation: str) -> str:
+        return f"{self._head}:next:{generation}"
+
+
+def _link(value: object) -> Link | None:
+    """A link as it was read; anything else is as good as missing."""
+    if isinstance(value, dict) and isinstance(value.get("g"), str):
+        return value
+    return None

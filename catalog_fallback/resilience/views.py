@@ -1,0 +1,65 @@
+"""What did one look into the store bring? One round trip for all guards, one more a step where something is new."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from catalog_fallback import clock
+from catalog_fallback.resilience.store import Store
+
+#: Steps after which a reader takes what it has; it keeps where it got to, and the next one goes on from there.
+_MAX_STEPS = 64
+#: Age in seconds up to which a view is good enough to take permits by.
+_FRESH = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one store held at one moment."""
+
+    store: Store
+    found: Mapping[str, Any]
+    read_at: float
+
+    @property
+    def is_fresh(self) -> bool:
+        """Nothing much can have happened since."""
+        return clock.monotonic() - self.read_at <= _FRESH
+
+
+class Reader(Protocol):
+    """Somebody who wants keys read."""
+
+    def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the keys that are needed, as far as what was found so far tells."""
+
+    def remember(self, found: Mapping[str, Any]) -> None:
+        """Keep where the state was last seen, so that the next read asks for the right keys at once."""
+
+
+def read(store: Store, readers: Sequence[Reader], more: tuple[str, ...] = ()) -> View:
+    """Read what all ``readers`` need, and the keys ``more``; it takes no permit and writes nothing."""
+    read_at = clock.monotonic()
+    found: dict[str, Any] = {}
+    asked: set[str] = set()
+    wanted = _wanted(readers, found, asked, more)
+    for _ in range(_MAX_STEPS):
+        found.update(store.get_many(wanted))
+        asked.update(wanted)
+        wanted = _wanted(readers, found, asked)
+        if not wanted:
+            break
+    for reader in readers:
+        reader.remember(found)
+    return View(store, found, read_at)
+
+
+def _wanted(
+    readers: Sequence[Reader], found: Mapping[str, Any], asked: set[str], more: tuple[str, ...] = ()
+) -> tuple[str, ...]:
+    keys = dict.fromkeys(more)
+    for reader in readers:
+        keys.update(dict.fromkeys(reader.keys(found)))
+    return tuple(key for key in keys if key not in asked)

@@ -1,0 +1,210 @@
+"""The public verbs: look up, forget, stop.
+
+Lookups return values; only bad arguments raise. Invalidations raise when they are not confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+from catalog_fallback import clock, conf, flights, stop_events, stop_list
+from catalog_fallback.cache import Kept, entries_of, hit
+from catalog_fallback.fallback import chain_of
+from catalog_fallback.models import StopOrigin, StopReason
+from catalog_fallback.resilience.time_budget import checked_budget, deadline, is_used_up, time_budget
+from catalog_fallback.results import Explanation, Lookup, SourceExplanation, State
+from catalog_fallback.signals import lookup_finished
+
+__all__ = [
+    "explain_item",
+    "find_item",
+    "invalidate_item",
+    "invalidate_items",
+    "invalidating",
+    "release_item",
+    "release_items",
+    "stop_item",
+    "stop_items",
+    "time_budget",
+]
+
+
+def find_item(
+    item_id: str,
+    *,
+    catalog: str = "default",
+    language: str | None = None,
+    vary: Mapping[str, str] | None = None,
+    budget: float | timedelta | None = None,
+    refresh: bool = False,
+) -> Lookup:
+    """Look one item up: from the cache, else from the catalog's sources in order.
+
+    ``language`` and ``vary`` (names that the sources' URLs use → values) are part of what is asked and of the cache
+    key. ``budget`` limits the whole lookup, in seconds; None takes the catalog's BUDGET. ``refresh`` skips the cached
+    entry, but not the stop list.
+
+    Returns a :class:`~catalog_fallback.results.Lookup`, whatever an upstream or the cache does. Raises InvalidItemID,
+    UnknownCatalog, and ValueError for a bad budget, language or vary.
+    """
+    started_at = clock.monotonic()
+    entries = entries_of[catalog]
+    seconds = entries.config.budget if budget is None else checked_budget(budget)
+    query = entries.query(item_id, language, vary)
+    if is_used_up(started_at):
+        found: Lookup | Kept = Lookup(query.item_id, catalog, State.UNAVAILABLE, "deadline")
+    else:
+        found = entries.look(query) if refresh else entries.read(query)
+    if not isinstance(found, Lookup):
+        found = flights.look_up(query, found, deadline(seconds, started_at), refresh=refresh)
+    if lookup_finished.receivers:
+        lookup_finished.send_robust(Lookup, lookup=found, elapsed=clock.monotonic() - started_at)
+    return found
+
+
+def explain_item(
+    item_id: str,
+    *,
+    catalog: str = "default",
+    language: str | None = None,
+    vary: Mapping[str, str] | None = None,
+) -> Explanation:
+    """Say what a lookup would meet now: stop list, cached entry, sources. Nobody is called and no permit is taken.
+
+    ``is_stopped`` is None when the database cannot be asked. Raises what :func:`find_item` raises for bad arguments.
+    """
+    entries = entries_of[catalog]
+    query = entries.query(item_id, language, vary)
+    entry = entries.look(query).entry
+    sources = tuple(SourceExplanation(source.alias, True, "ok") for source in chain_of[catalog].sources)
+    kept = hit(query, entry) if entry is not None and entry.expires_at > clock.wall() else None
+    return Explanation(query.item_id, catalog, stop_list.is_stopped(query), kept, sources)
+
+
+def invalidate_item(item_id: str, *, catalog: str = "default", reason: str = "") -> int:
+    """Forget one item, in every language and variant; see :func:`invalidate_items`."""
+    return invalidate_items((item_id,), catalog=catalog, reason=reason)
+
+
+def invalidate_items(item_ids: Iterable[str], *, catalog: str = "default", reason: str = "") -> int:
+    """Forget items, in every language and variant; fetches in flight are not kept either.
+
+    Works at once, inside a transaction too. Returns the number of different IDs. Raises InvalidItemID before anything
+    is forgotten, UnknownCatalog, and InvalidationFailed when the cache did not confirm or the stop list could not be
+    read.
+    """
+    ids = _clean_ids(item_ids, catalog)
+    if ids:
+        stop_list.publish(catalog, ids, reason=reason)
+    return len(ids)
+
+
+@contextmanager
+def invalidating(item_id: str, *, catalog: str = "default", reason: str = "") -> Iterator[None]:
+    """Forget the item on leaving the block, also when the block raises: the write may have been applied.
+
+    If forgetting fails, InvalidationFailed is raised, chained to the block's own exception.
+    """
+    clean_id = _clean_ids((item_id,), catalog)[0]
+    try:
+        yield
+    finally:
+        invalidate_item(clean_id, catalog=catalog, reason=reason)
+
+
+def stop_item(
+    item_id: str,
+    *,
+    catalog: str = "default",
+    reason: str = StopReason.WITHDRAWN,
+    note: str = "",
+    event_at: datetime | None = None,
+) -> int:
+    """Put one item on the stop list; see :func:`stop_items`."""
+    return stop_items((item_id,), catalog=catalog, reason=reason, note=note, event_at=event_at)
+
+
+def stop_items(
+    item_ids: Iterable[str],
+    *,
+    catalog: str = "default",
+    reason: str = StopReason.WITHDRAWN,
+    note: str = "",
+    event_at: datetime | None = None,
+    origin: str = StopOrigin.CODE,
+    stopped_by_id: Any = None,
+) -> int:
+    """Put items on the stop list: they are neither fetched nor shown, whatever a cache or a source still holds.
+
+    ``event_at`` (aware; None is now) orders events: one that is older than what is known of an ID changes nothing.
+    Published at once outside a transaction, after the commit inside one. Returns how many IDs changed.
+
+    Raises InvalidItemID and ValueError before anything is written, UnknownCatalog, and, outside a transaction,
+    InvalidationFailed when the cache did not confirm it; the rows stay and can be published again.
+    """
+    event = stop_events.make(
+        catalog,
+        is_active=True,
+        reason=reason,
+        note=note,
+        event_at=event_at,
+        origin=origin,
+        stopped_by_id=stopped_by_id,
+    )
+    return stop_events.apply(event, _clean_ids(item_ids, catalog))
+
+
+def release_item(item_id: str, *, catalog: str = "default", note: str = "", event_at: datetime | None = None) -> int:
+    """Take one item off the stop list; see :func:`release_items`."""
+    return release_items((item_id,), catalog=catalog, note=note, event_at=event_at)
+
+
+def release_items(
+    item_ids: Iterable[str],
+    *,
+    catalog: str = "default",
+    note: str = "",
+    event_at: datetime | None = None,
+    origin: str = StopOrigin.CODE,
+    stopped_by_id: Any = None,
+) -> int:
+    """Take items off the stop list; their rows stay, inactive, so that older events which arrive late change nothing.
+
+    Arguments, result and exceptions are those of :func:`stop_items`.
+    """
+    event = stop_events.make(
+        catalog, is_active=False, note=note, event_at=event_at, origin=origin, stopped_by_id=stopped_by_id
+    )
+    return stop_events.apply(event, _clean_ids(item_ids, catalog))
+
+
+def take_notice(
+    item_ids: Iterable[str],
+    *,
+    catalog: str = "default",
+    stop: bool | None = None,
+    event_at: datetime | None = None,
+    origin: str = StopOrigin.NOTICE,
+) -> int:
+    """Apply a deletion notice: stop the items or forget them. ``stop`` None does what ON_DELETED says.
+
+    Returns the number of different IDs; raises what :func:`stop_items` and :func:`invalidate_items` raise.
+    """
+    is_stop = conf.catalog(catalog).on_deleted == "stop" if stop is None else stop
+    ids = _clean_ids(item_ids, catalog)
+    if is_stop:
+        stop_items(ids, catalog=catalog, event_at=event_at, origin=origin)
+    else:
+        invalidate_items(ids, catalog=catalog, reason="deleted")
+    return len(ids)
+
+
+def _clean_ids(item_ids: Iterable[str], catalog: str) -> list[str]:
+    """Return the different IDs in their normal form and in the order given."""
+    if isinstance(item_ids, str):
+        raise TypeError(f"A list of IDs is needed, not the string {item_ids[:40]!r}.")
+    config = conf.catalog(catalog)
+    return list(dict.fromkeys(config.clean_id(item_id) for item_id in item_ids))

@@ -1,0 +1,123 @@
+"""What does a stop or a release change in the stop list? Events in the order in which they happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from catalog_fallback import stop_list
+from catalog_fallback.models import MAX_ID_LENGTH, StopOrigin, StoppedItem, StopReason, chunks
+
+#: How often a row that somebody else creates at the same moment is tried again.
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class StopEvent:
+    """One stop (``is_active``) or release, for any number of IDs of one catalog. Moments are aware datetimes."""
+
+    catalog: str
+    is_active: bool
+    event_at: datetime
+    origin: str = StopOrigin.CODE
+    reason: str | None = None
+    note: str = ""
+    stopped_by_id: Any = None
+
+    def fields(self) -> Mapping[str, Any]:
+        """Return the columns that the event sets; a release keeps the reason of the stop, an empty note the old note."""
+        values: dict[str, Any] = {
+            "is_active": self.is_active,
+            "event_at": self.event_at,
+            "origin": self.origin,
+            "stopped_by_id": self.stopped_by_id,
+            "updated_at": timezone.now(),
+            "published_at": None,
+        }
+        if self.reason is not None:
+            values["reason"] = self.reason
+        if self.note:
+            values["note"] = self.note
+        return values
+
+
+def make(
+    catalog: str,
+    *,
+    is_active: bool,
+    event_at: datetime | None,
+    reason: str | None = None,
+    note: str = "",
+    origin: str = StopOrigin.CODE,
+    stopped_by_id: Any = None,
+) -> StopEvent:
+    """Return the event after checking its arguments.
+
+    Raises ValueError for an unknown reason or a naive ``event_at``.
+    """
+    if reason is not None and reason not in StopReason.values:
+        raise ValueError(f"reason={reason!r} has to be one of {', '.join(StopReason.values)}.")
+    if event_at is not None and timezone.is_naive(event_at):
+        raise ValueError(f"event_at={event_at!r} has to be an aware datetime.")
+    return StopEvent(
+        catalog,
+        is_active,
+        event_at or timezone.now(),
+        origin=origin,
+        reason=reason,
+        note=note,
+        stopped_by_id=stopped_by_id,
+    )
+
+
+def apply(event: StopEvent, item_ids: Sequence[str]) -> int:
+    """Write the event for IDs in their normal form and publish it; return how many rows it changed.
+
+    A row whose own event is later stays as it is; an event of the same moment is applied. Raises InvalidationFailed
+    when the cache did not confirm it (outside a transaction; the rows stay), and ValueError for an ID that is too long
+    to be stored, before anything is written.
+    """
+    for item_id in item_ids:
+        if len(item_id) > MAX_ID_LENGTH:
+            raise ValueError(f"{item_id[:40]!r}… has {len(item_id)} characters; the stop list takes {MAX_ID_LENGTH}.")
+    using = stop_list.database()
+    changed: list[str] = []
+    with transaction.atomic(using=using):
+        for chunk in chunks(item_ids):
+            changed += _write(event, chunk, using)
+    if changed:
+        stop_list.publish_changes({event.catalog: changed}, using=using, reason=event.reason or "released")
+    return len(changed)
+
+
+def _write(event: StopEvent, item_ids: Sequence[str], using: str) -> list[str]:
+    """Update the rows whose event is not later, create the missing ones; return the IDs that changed."""
+    for last in range(_TRIES - 1, -1, -1):
+        try:
+            with transaction.atomic(using=using):
+                return _write_once(event, item_ids, using)
+        except IntegrityError:
+            if not last:
+                raise
+    raise AssertionError("the loop returns or raises")
+
+
+def _write_once(event: StopEvent, item_ids: Sequence[str], using: str) -> list[str]:
+    # A plain QuerySet: nothing is announced row by row, apply() publishes all of them. The update comes first: it
+    # takes SQLite's write lock before anything is read.
+    table: QuerySet[StoppedItem] = QuerySet(StoppedItem, using=using)
+    rows = table.filter(catalog=event.catalog, item_id__in=item_ids)
+    fields = event.fields()
+    rows.filter(event_at__lte=event.event_at).update(**fields)
+    known = dict(rows.values_list("item_id", "event_at"))
+    new = [StoppedItem(catalog=event.catalog, item_id=each, **fields) for each in item_ids if each not in known]
+    for row in new:
+        row.reason = event.reason or StopReason.OTHER
+    table.bulk_create(new)
+    return [each for each in item_ids if each not in known or known[each] == event.event_at]

@@ -1,0 +1,244 @@
+"""How do we talk to a Django cache that may be slow, broken, or unsure?
+
+Reads become misses and writes become no-ops while the cache is in trouble, and after one time-out, or three other
+errors in a row, the process leaves it alone for a few seconds. What must not be swallowed (an invalidation) goes
+through the ``…_or_raise`` methods, which ignore the pause.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import pickle
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from django.core.cache import BaseCache, caches
+from django.core.cache.backends.dummy import DummyCache
+
+from catalog_fallback import clock
+from catalog_fallback.fast_reads import Reader, reader_of
+
+logger = logging.getLogger("catalog_fallback")
+
+T = TypeVar("T")
+
+#: Seconds for which a process leaves a cache in trouble alone.
+PAUSE = 5.0
+#: Errors in a row, other than a time-out, after which it does.
+ERRORS_BEFORE_PAUSE = 3
+#: An operation that took so many seconds counts as a time-out, even if it came back (IGNORE_EXCEPTIONS hides them).
+SLOW = 1.0
+#: The same for an operation that came back with nothing.
+SLOW_AND_EMPTY = 0.2
+#: Backends whose objects may be used by any thread, so that asking ``caches`` once is enough.
+_SHARED_BACKENDS = frozenset(
+    {"django.core.cache.backends.locmem", "django.core.cache.backends.redis", "django_redis.cache"}
+)
+#: What serializers raise over bytes that they do not understand; the cache itself is well.
+_VALUE_ERRORS = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    ImportError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    pickle.PickleError,
+    zlib.error,
+)
+
+
+class Store:
+    """One alias of CACHES, with a memory of its troubles. One object per process and alias, used by all threads."""
+
+    def __init__(self, alias: str) -> None:
+        self.alias = alias
+        self._shared: BaseCache | None = None
+        self._read: Reader | None = None
+        self._lock = threading.Lock()
+        self._errors = 0
+        #: Monotonic moment until which the cache is left alone; 0.0 while all is well.
+        self._paused_until = 0.0
+
+    def get_pair(self, first: str, second: str) -> tuple[Any, Any]:
+        """Return what the cache holds under two keys, None for what is missing: the read of every hit."""
+        if self._read is None or self._errors or self._paused_until:
+            found = self.get_many((first, second))
+            return found.get(first), found.get(second)
+        started = clock.monotonic()
+        try:
+            one, two = self._read((first, second))
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
+            found = self._without_what_failed((first, second), error, started)
+            return found.get(first), found.get(second)
+        if clock.monotonic() - started > SLOW_AND_EMPTY:
+            self._came_back(started, SLOW_AND_EMPTY if one is two is None else SLOW)
+        return one, two
+
+    @property
+    def backend(self) -> BaseCache:
+        """The Django cache of this thread."""
+        if self._shared is not None:
+            return self._shared
+        cache: BaseCache = caches[self.alias]
+        if type(cache).__module__ in _SHARED_BACKENDS:
+            self._shared = cache
+            self._read = reader_of(cache)
+        return cache
+
+    @property
+    def keeps_nothing(self) -> bool:
+        """The alias is a dummy: nothing is ever kept, so nothing has to be invalidated."""
+        return isinstance(self.backend, DummyCache)
+
+    @property
+    def is_paused(self) -> bool:
+        """The process leaves this cache alone just now. Asking takes nothing."""
+        return self._paused_until > clock.monotonic()
+
+    def get_many(self, keys: tuple[str, ...]) -> Mapping[str, Any]:
+        """Return what the cache holds of ``keys``; nothing while it is in trouble. Undecodable values are left out."""
+        started = clock.monotonic()
+        if self._paused_until and not self._may_try(started):
+            return {}
+        try:
+            found = self._read_all(keys)
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
+            return self._without_what_failed(keys, error, started)
+        if self._errors or self._paused_until or clock.monotonic() - started > SLOW_AND_EMPTY:
+            self._came_back(started, SLOW if found else SLOW_AND_EMPTY)
+        return found
+
+    def add(self, key: str, value: Any, ttl: float) -> bool | None:
+        """Return whether the key was new; None when the cache cannot tell."""
+        return self._attempt(lambda: _sure(self.backend.add(key, value, whole_seconds(ttl))), None)
+
+    def set(self, key: str, value: Any, ttl: float) -> None:
+        """Write, if the cache takes it."""
+        self._attempt(lambda: self.backend.set(key, value, whole_seconds(ttl)), None)
+
+    def touch(self, key: str, ttl: float) -> None:
+        """Give the key a new life, if it and the cache are there."""
+        self._attempt(lambda: self.backend.touch(key, whole_seconds(ttl)), None)
+
+    def delete(self, key: str) -> None:
+        """Delete, if the cache takes it."""
+        self._attempt(lambda: self.backend.delete(key), None)
+
+    def set_many_or_raise(self, values: Mapping[str, Any], ttl: float) -> None:
+        """Write whatever the pause says; whatever the backend raises goes to the caller."""
+        self.backend.set_many(dict(values), whole_seconds(ttl))
+
+    def get_many_or_raise(self, keys: Iterable[str]) -> Mapping[str, Any]:
+        """Read whatever the pause says; whatever the backend raises goes to the caller."""
+        found: Mapping[str, Any] = self.backend.get_many(tuple(keys))
+        return found
+
+    def _attempt(self, operation: Callable[[], T], otherwise: T) -> T:
+        started = clock.monotonic()
+        if self._paused_until and not self._may_try(started):
+            return otherwise
+        try:
+            answer = operation()
+        except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
+            self._failed(error, started)
+            return otherwise
+        if self._errors or self._paused_until or clock.monotonic() - started > SLOW_AND_EMPTY:
+            self._came_back(started, SLOW)
+        return answer
+
+    def _read_all(self, keys: tuple[str, ...]) -> Mapping[str, Any]:
+        backend = self._shared or self.backend
+        if self._read is None or not keys:
+            found: Mapping[str, Any] = backend.get_many(keys)
+            return found
+        return {key: value for key, value in zip(keys, self._read(keys), strict=True) if value is not None}
+
+    def _without_what_failed(self, keys: tuple[str, ...], error: Exception, started: float) -> Mapping[str, Any]:
+        """One value that cannot be decoded must not hide the others; after other trouble there is no second try."""
+        if not _is_about_a_value(error):
+            self._failed(error, started)
+            return {}
+        found = {key: self._attempt(lambda key=key: self._get_or_none(key), None) for key in keys}  # type: ignore[misc]
+        return {key: value for key, value in found.items() if value is not None}
+
+    def _get_or_none(self, key: str) -> Any:
+        try:
+            return self.backend.get(key)
+        except _VALUE_ERRORS:
+            return None
+
+    def _may_try(self, now: float) -> bool:
+        """The pause is over, and this caller is the one who tries; the others go on waiting for what it sees."""
+        with self._lock:
+            if self._paused_until > now:
+                return False
+            if self._paused_until:
+                self._paused_until = now + PAUSE
+            return True
+
+    def _failed(self, error: Exception, started: float) -> None:
+        with self._lock:
+            self._errors += 1
+            is_slow = _is_timeout(error) or clock.monotonic() - started > SLOW
+            if not is_slow and self._errors < ERRORS_BEFORE_PAUSE:
+                return
+            is_new = not self._paused_until
+            self._paused_until = clock.monotonic() + PAUSE
+        if is_new:
+            logger.warning("Cache %r is left alone for %s s after %s.", self.alias, PAUSE, type(error).__name__)
+
+    def _came_back(self, started: float, slow: float) -> None:
+        """An operation ended without an error: all is well again, unless it took as long as a time-out."""
+        with self._lock:
+            self._errors = 0
+            is_slow = clock.monotonic() - started > slow
+            was_paused = bool(self._paused_until)
+            self._paused_until = clock.monotonic() + PAUSE if is_slow else 0.0
+        if is_slow and not was_paused:
+            logger.warning("Cache %r is left alone for %s s: it took more than %s s.", self.alias, PAUSE, slow)
+        elif was_paused and not is_slow:
+            logger.info("Cache %r answers again.", self.alias)
+
+
+def whole_seconds(ttl: float) -> int:
+    """Return ``ttl`` in whole seconds, rounded up, at least 1: some backends cut fractions, and 0 means expired."""
+    return max(1, math.ceil(ttl))
+
+
+class _Unsure(Exception):
+    """The backend said neither yes nor no."""
+
+
+def _sure(answer: object) -> bool:
+    """A yes or a no; django-redis answers None to ``add`` when it hides an error (IGNORE_EXCEPTIONS)."""
+    if answer is None:
+        raise _Unsure("add() returned None")
+    return bool(answer)
+
+
+def _chain(error: BaseException | None) -> Iterable[BaseException]:
+    """The error and what it was raised from: django-redis wraps the real one."""
+    for _ in range(5):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_timeout(error: Exception) -> bool:
+    return any(isinstance(each, TimeoutError) or "Timeout" in type(each).__name__ for each in _chain(error))
+
+
+def _is_about_a_value(error: Exception) -> bool:
+    return isinstance(error, _VALUE_ERRORS) and not _is_connection_trouble(error)
+
+
+def _is_connection_trouble(error: Exception) -> bool:
+    return _is_timeout(error) or any(
+        isinstance(each, OSError) or "Connection" in type(each).__name__ for each in _chain(error)
+    )

@@ -1,0 +1,139 @@
+"""With which settings does the example run? What to copy into a site of your own is at the end.
+
+======================  =============================================================================================
+``CATALOG_LIVE=1``      the catalog "books" asks the real openBD and Open Library instead of the simulated ones
+``CATALOG_SERVER``      where the simulated catalogs are (``manage.py run_catalogs``)
+``REDIS_URL``           cache and shared state in Redis or Valkey; otherwise in the memory of each process
+``CACHE_DIRECTORY``     cache in files: several processes on one machine, for a demonstration only
+``CACHE_PREFIX``        what keys in that cache begin with
+``EXAMPLE_DATA``        directory of the SQLite file (default: ``example_project/var``)
+``EXAMPLE_DEBUG=0``     as in production; then a web server has to serve the static files
+======================  =============================================================================================
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from portal.environment import VAR, environment, secret_key
+
+_environment = environment()
+DATA = Path(_environment.get("EXAMPLE_DATA", VAR))
+
+SECRET_KEY = secret_key(DATA)
+DEBUG = _environment.get("EXAMPLE_DEBUG", "1") == "1"
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+ROOT_URLCONF = "portal.urls"
+WSGI_APPLICATION = "portal.wsgi.application"
+USE_TZ = True
+LANGUAGE_CODE = "en"
+STATIC_URL = "static/"
+STATIC_ROOT = DATA / "static"
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+X_FRAME_OPTIONS = "DENY"
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.messages",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "catalog_fallback",
+    "catalogs",
+    "portal",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "portal.middleware.content_security_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": DATA / "example.sqlite3",
+        "OPTIONS": {"timeout": 10},
+    }
+}
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "loggers": {"catalog_fallback": {"handlers": ["console"], "level": "INFO"}},
+}
+
+
+def _cache() -> dict[str, Any]:
+    """Redis where there is one: what all processes of a site have to share lives here."""
+    if url := _environment.get("REDIS_URL"):
+        timeouts = {"SOCKET_CONNECT_TIMEOUT": 0.25, "SOCKET_TIMEOUT": 0.25}
+        return {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": url, "OPTIONS": timeouts}
+    options = {"MAX_ENTRIES": 100_000}
+    if directory := _environment.get("CACHE_DIRECTORY"):
+        backend = "django.core.cache.backends.filebased.FileBasedCache"
+        return {"BACKEND": backend, "LOCATION": directory, "OPTIONS": options}
+    return {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "OPTIONS": options}
+
+
+CACHES = {"default": {"KEY_PREFIX": _environment.get("CACHE_PREFIX", "example"), **_cache()}}
+
+# ------------------------------------------------------------------------------------------------ catalogs
+
+CATALOG_SERVER = _environment.get("CATALOG_SERVER", "http://127.0.0.1:8801")
+CATALOG_LIVE = _environment.get("CATALOG_LIVE", "0") == "1"
+
+
+def _simulated(path: str) -> dict[str, str]:
+    """The address of a simulated API, unless the real one is wanted: that one every adapter knows itself."""
+    return {} if CATALOG_LIVE else {"URL": f"{CATALOG_SERVER}{path}"}
+
+
+CATALOG_FALLBACK = {
+    # Things by article number: two sources that speak the package's own envelope.
+    "default": {
+        "SOURCES": {
+            "primary": {"URL": f"{CATALOG_SERVER}/primary/items/{{id}}", "TIMEOUT": 1.0},
+            "secondary": {"URL": f"{CATALOG_SERVER}/secondary/items/{{id}}", "TIMEOUT": 1.0},
+        },
+        "TTL": 60,
+        "BUDGET": 3.0,
+    },
+    # Books by ISBN: openBD first, because it knows Japanese books best, then Open Library.
+    "books": {
+        "SOURCES": {
+            "openbd": {
+                "BACKEND": "catalog_fallback.sources.openbd.OpenBDSource",
+                **_simulated("/v1/get?isbn={id}"),
+            },
+            "open_library": {
+                "BACKEND": "catalog_fallback.sources.open_library.OpenLibrarySource",
+                **_simulated("/api/books.json?bibkeys=ISBN:{id}&jscmd=data"),
+            },
+        },
+        "TTL": 24 * 60 * 60,
+        "CONTACT": _environment.get("CATALOG_CONTACT", "demo@example.com"),
+    },
+}

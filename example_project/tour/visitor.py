@@ -1,0 +1,94 @@
+"""How does the tour use the stage? As people do: over HTTP and with commands. What it saw is a flat set of facts."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import quote, urlencode
+from urllib.request import urlopen
+
+from tour.processes import DemoFailed
+from tour.stage import Stage
+
+Facts = dict[str, Any]
+TIMEOUT = 20.0
+
+
+class Visitor:
+    """Asks, switches, commands; ``done`` says in the words of a terminal what was done."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.stage = stage
+        self.done: list[str] = []
+
+    def look_up(self, item_id: str, catalog: str = "default") -> Facts:
+        """Ask the site's own page for programs, which shows the trace."""
+        return self._counted(lambda: self._look_up(item_id, catalog))
+
+    def look_up_by_command(self, item_id: str, catalog: str = "default") -> Facts:
+        """Ask with ``manage.py lookup_item``."""
+
+        def ask() -> Facts:
+            exit_code, output = self.command("lookup_item", item_id, "--catalog", catalog, "--json")
+            return {"exit": exit_code, **_facts(output)}
+
+        return self._counted(ask)
+
+    def view(self, item_id: str, catalog: str = "default") -> Facts:
+        """Ask the package's own view: HTTP status and media type."""
+        status, media_type, _ = self._get(f"/catalog/{catalog}/items/{quote(item_id, safe='')}/")
+        return {"status": status, "media_type": media_type}
+
+    def switch(self, catalog: str, fault: str) -> None:
+        """Give a simulated catalog a fault."""
+        self.done.append(f"the catalog {catalog} now: {fault}")
+        body = urlencode({"fault": fault}).encode()
+        urlopen(f"{self.stage.catalogs}/_faults/{catalog}", data=body, timeout=TIMEOUT).close()
+
+    def command(self, *arguments: str) -> tuple[int, str]:
+        """Run a command; its exit code and output."""
+        self.done.append(f"$ manage.py {shlex.join(arguments)}")
+        result = self.stage.manage(*arguments)
+        return result.returncode, result.stdout or result.stderr
+
+    def calls(self) -> Mapping[str, int]:
+        """How often each simulated catalog was called so far."""
+        with urlopen(f"{self.stage.catalogs}/_faults", timeout=TIMEOUT) as reply:
+            return {name: row["calls"] for name, row in json.load(reply).items()}
+
+    def _look_up(self, item_id: str, catalog: str) -> Facts:
+        _, _, body = self._get(f"/look-up.json?{urlencode({'catalog': catalog, 'id': item_id})}")
+        return _facts(body.decode("utf-8", "replace"))
+
+    def _counted(self, ask: Callable[[], Facts]) -> Facts:
+        before, started = self.calls(), time.monotonic()
+        facts = ask()
+        elapsed, after = time.monotonic() - started, self.calls()
+        return {**facts, "calls": sum(after.values()) - sum(before.values()), "seconds": elapsed}
+
+    def _get(self, path: str) -> tuple[int, str, bytes]:
+        self.done.append(f"GET {path}")
+        try:
+            reply = urlopen(f"{self.stage.site}{path}", timeout=TIMEOUT)
+        except HTTPError as error:
+            reply = error
+        except OSError as error:
+            raise DemoFailed(f"the site does not answer: {error}") from error
+        with reply:
+            return reply.status, reply.headers.get_content_type(), reply.read()
+
+
+def _facts(text: str) -> Facts:
+    """The facts in a lookup that was printed as JSON; where it is none, what was there instead."""
+    try:
+        lookup = json.loads(text)
+        facts = {name: lookup[name] for name in ("state", "reason", "source", "cache", "trace")}
+        facts["name"] = (lookup["item"] or {}).get("name")
+        facts["asked"] = [f"{attempt['source']} {attempt['outcome']}" for attempt in lookup["trace"]]
+    except (ValueError, LookupError, TypeError):
+        return {"state": f"no lookup but: {text.strip()[-300:]}"}
+    return facts

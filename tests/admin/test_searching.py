@@ -1,0 +1,144 @@
+"""Is a row found by its ID, and without reading a million others?"""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.db.models import QuerySet
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from catalog_fallback import services
+from catalog_fallback.admin import searching
+from catalog_fallback.models import StoppedItem
+
+LIST = "/admin/catalog_fallback/stoppeditem/"
+ROWS = 20_000
+
+
+def found(browser: Client, query: str) -> list[str]:
+    """The IDs that the list shows, in its order."""
+    response = browser.get(f"{LIST}?{query}")
+    assert response.status_code == 200
+    return [row.item_id for row in response.context["cl"].result_list]
+
+
+@pytest.mark.django_db(transaction=True)
+class TestFound:
+    """What a person finds."""
+
+    @pytest.mark.parametrize(
+        ("query", "expected"),
+        [
+            pytest.param("q=P001", ["P001", "P001-B", "P0011"], id="exact-first"),
+            pytest.param("q=P001-B", ["P001-B"], id="exact"),
+            pytest.param("q=+P001-B+", ["P001-B"], id="blanks"),
+            pytest.param("q=P00", ["P001", "P001-B", "P0011", "P002"], id="prefix"),
+            pytest.param("q=p+002", ["P002"], id="another-spelling"),
+            pytest.param("q=001", [], id="not-the-middle"),
+            pytest.param("q=P_01", [], id="no-wildcard"),
+            pytest.param("q=%25", [], id="no-percent"),
+            pytest.param("q=%F4%8F%BF%BF", [], id="last-character"),
+            pytest.param("q=%ED%9F%BF", [], id="before-the-surrogates"),
+            pytest.param("q=%F0%9F%98%80", [], id="beyond-the-surrogates"),
+            pytest.param("q=P001&catalog=capitals", [], id="with-catalog"),
+            pytest.param("q=P00&is_active__exact=0", ["P0011"], id="released"),
+            pytest.param("q=P00&reason__exact=legal", ["P002"], id="reason"),
+            pytest.param("q=P00&origin__exact=notice", ["P001-B"], id="origin"),
+            pytest.param("q=P00&confirmed=no", ["P002"], id="not-confirmed"),
+            pytest.param("q=P00&confirmed=yes", ["P001", "P001-B", "P0011"], id="confirmed"),
+            pytest.param("q=P00&confirmed=perhaps", ["P001", "P001-B", "P0011", "P002"], id="unknown-choice"),
+            pytest.param("q=P00&o=-1", ["P002", "P0011", "P001-B", "P001"], id="other-order"),
+            pytest.param("q=P00&catalog=-", [], id="removed-catalog"),
+        ],
+    )
+    def test_search(self, browser: Client, query: str, expected: list[str]) -> None:
+        """Exact or prefix, in any spelling, together with the filters."""
+        services.stop_items(["P0011", "P001", "Q001"])
+        services.release_item("P0011")
+        services.stop_items(["P001-B"], origin="notice")
+        services.stop_item("P002", catalog="capitals", reason="legal")
+        StoppedItem.objects.filter(item_id="P002").update(published_at=None)
+        assert found(browser, query) == expected
+
+    def test_without_a_term_the_latest_come_first(self, browser: Client) -> None:
+        """The list begins with what was changed last."""
+        for item_id in ("P002", "P001"):
+            services.stop_item(item_id)
+        assert found(browser, "q=++") == ["P001", "P002"]
+
+    def test_every_character_has_an_end_of_its_range(self) -> None:
+        """Whatever may be typed makes a prefix that a database takes."""
+        for number in range(sys.maxunicode + 1):
+            if chr(number).isprintable():
+                assert not 0xD800 <= number + 1 <= 0xDFFF
+                assert number < sys.maxunicode
+
+    def test_a_long_list_says_that_it_is_cut(self, browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Nobody takes the first rows for all of them."""
+        monkeypatch.setattr(searching, "LIMIT", 2)
+        services.stop_items(["P001", "P002"])
+        assert "Only the first" not in browser.get(LIST).content.decode()
+        services.stop_item("P003")
+        assert "Only the first 2 rows are listed." in browser.get(LIST).content.decode()
+
+
+@pytest.fixture
+def many(db: None) -> None:
+    """A long stop list, written past everything that publishes."""
+    now = timezone.now()
+    rows = (
+        StoppedItem(catalog="default", item_id=f"P{number:06}", published_at=now + timedelta(seconds=number))
+        for number in range(ROWS)
+    )
+    QuerySet(StoppedItem).bulk_create(rows, batch_size=2000)
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+@pytest.mark.usefixtures("many")
+class TestFast:
+    """What the database does for it."""
+
+    @pytest.mark.parametrize("term", ["P012345", "P0123", "P", "p0123"])
+    def test_a_search_uses_the_index(self, term: str) -> None:
+        """Neither a walk through the table nor a sort."""
+        plan = searching.matching(StoppedItem.objects.all(), term)[:100].explain()
+        assert "(item_id>? AND item_id<?)" in plan
+        assert "SCAN" not in plan
+        assert "TEMP B-TREE" not in plan
+
+    def test_the_list_uses_the_index(self) -> None:
+        """The first page reads what it shows."""
+        plan = StoppedItem.objects.order_by("-updated_at", "-pk")[:100].explain()
+        assert "catalog_fallback_recent" in plan
+        assert "TEMP B-TREE" not in plan
+
+    def test_what_is_not_confirmed_is_found_through_the_index(self) -> None:
+        """Usually there is nothing of the kind, and that must not cost a walk through everything."""
+        plan = StoppedItem.objects.filter(published_at=None, catalog="default").order_by().explain()
+        assert "catalog_fallback_unpublished" in plan
+
+    def test_counting_stops(self) -> None:
+        """The paginator knows at most so many rows, and reads no more."""
+        paginator = searching.CappedPaginator(StoppedItem.objects.all(), 100)
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            assert (paginator.count, paginator.is_capped) == (searching.LIMIT, True)
+        assert len(queries) == 1
+        assert f"LIMIT {searching.LIMIT + 1}" in queries[0]["sql"]
+
+    @pytest.mark.parametrize("query", ["", "q=P01", "confirmed=no&catalog=default", "p=50"])
+    def test_no_page_counts_everything(self, query: str, admin_client: Client) -> None:
+        """Whatever the list counts, it stops counting; and it reads no more than a page."""
+        with CaptureQueriesContext(connection) as queries:
+            response = admin_client.get(f"{LIST}?{query}")
+        assert len(response.context["cl"].result_list) <= 100
+        counting = [each["sql"] for each in queries if "stoppeditem" in each["sql"] and "COUNT(" in each["sql"]]
+        assert counting
+        assert [sql for sql in counting if "LIMIT" not in sql] == []

@@ -1,0 +1,211 @@
+"""Does the tour notice what is wrong, and does the demo leave nothing behind?"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tour import main
+from tour.processes import DemoFailed, Stopped, free_port, is_listening, server, stoppable
+from tour.stage import Stage
+from tour.steps import STEPS, Shown, Step, complaints, look_up, take, within_budget
+from tour.visitor import Visitor
+
+DEMO = Path(main.__file__).resolve().parent.parent / "demo.py"
+FOUND = {
+    "item_id": "P001",
+    "state": "found",
+    "reason": "ok",
+    "source": "primary",
+    "cache": "miss",
+    "item": {"id": "P001", "name": "Blue teapot"},
+    "trace": [{"source": "primary", "outcome": "found", "reason": "ok", "elapsed_ms": 1.25, "called": True}],
+}
+
+
+class Scripted(Visitor):
+    """A visitor of a site that answers what the test says."""
+
+    def __init__(self, *replies: object) -> None:
+        self.done = []
+        self.replies = list(replies)
+
+    def calls(self) -> dict[str, int]:
+        """Nobody is called."""
+        return {"primary": 0}
+
+    def command(self, *arguments: str) -> tuple[int, str]:
+        """The next reply, as a command prints it."""
+        return 0, self._get("")[2].decode()
+
+    def _get(self, path: str) -> tuple[int, str, bytes]:
+        reply = self.replies.pop(0)
+        return 200, "application/json", reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
+
+
+@pytest.mark.parametrize(
+    ("expect", "expected"),
+    [
+        pytest.param({"state": "found", "asked": ["primary found"], "name": "Blue teapot"}, [], id="right"),
+        pytest.param({"state": "stopped"}, ["state: expected 'stopped', got 'found'"], id="wrong-state"),
+        pytest.param({"asked": []}, ["asked: expected [], got ['primary found']"], id="wrong-trace"),
+        pytest.param({"status": 404}, ["status: expected 404, got None"], id="missing"),
+    ],
+)
+def test_a_step_complains_about_what_is_not_as_expected(expect: dict[str, Any], expected: list[str]) -> None:
+    """Each fact that differs is named with both values."""
+    shown = next(take([Step("", (look_up("P001"),), expect)], Scripted(FOUND)))
+    assert list(shown.complaints) == expected
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ["<h1>Server Error</h1>", "", "[]", '"x"', '{"state": "found"}'],
+    ids=["html", "empty", "list", "text", "part"],
+)
+def test_an_answer_that_is_no_lookup_is_wrong(reply: str) -> None:
+    """A site or command that breaks gives a wrong step with its text, not a traceback."""
+    shown = next(take([Step("", (look_up("P001"),), {"state": "found"})], Scripted(reply)))
+    assert len(shown.complaints) == 1
+    assert "no lookup but" in shown.complaints[0]
+    assert "WRONG" in main._step_text(1, shown)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "is_right"), [(1.0, True), (9.0, False), (None, False)], ids=["in-time", "late", "missing"]
+)
+def test_an_expectation_can_be_a_function(seconds: float | None, is_right: bool) -> None:
+    """A limit is compared, and named where it is broken."""
+    found = list(complaints({"seconds": within_budget}, {"seconds": seconds}))
+    assert (found == []) is is_right
+    assert all(complaint.startswith("seconds: expected at most 3.5 seconds") for complaint in found)
+
+
+def test_one_wrong_step_makes_the_exit_code_1(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """The check goes on to its end, counts, and fails."""
+    steps = (Step("right", (), {}), Step("wrong", (), {"state": "found"}), Step("right again", (), {}))
+    monkeypatch.setattr(main, "STEPS", steps)
+    scene = Stage("", "", "", "nothing", tmp_path, {})
+    assert main.check(scene) == 1
+    shown = capsys.readouterr().out
+    assert "1 of 3 steps" in shown
+    assert "right again" in shown
+
+
+def test_a_shown_step_holds_its_trace() -> None:
+    """People see what was done, what came out, and who was asked."""
+    shown = next(take([Step("title", (look_up("P001"),), {})], Scripted(FOUND)))
+    text = main._step_text(3, shown)
+    assert isinstance(shown, Shown)
+    for words in (" 3. title", "found (ok) from primary", "Blue teapot", "1.2 ms", "✓ as expected"):
+        assert words in text
+
+
+def test_the_tour_sees_every_state() -> None:
+    """Found, not found, unavailable and stopped are all on the tour."""
+    assert {step.expect["state"] for step in STEPS} == {"found", "not_found", "unavailable", "stopped"}
+
+
+# ------------------------------------------------------------------------------------------------ processes
+
+
+def test_a_server_that_does_not_start_is_named(tmp_path: Path) -> None:
+    """What a program said before it ended is in the message."""
+    command = [sys.executable, "-c", "raise SystemExit('no such luck')"]
+    with (
+        pytest.raises(DemoFailed, match="no such luck"),
+        server(command, free_port(), log=tmp_path / "log", environment={}),
+    ):
+        pytest.fail("it did not start")
+
+
+def _signalled_twice() -> None:
+    with stoppable():
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_signal_ends_the_block_once() -> None:
+    """The first signal ends it; others, while it is put away, do not disturb."""
+    with pytest.raises(Stopped):
+        _signalled_twice()
+
+
+def test_a_taken_port_is_refused(tmp_path: Path) -> None:
+    """Somebody who asks for a port gets that one or a message."""
+    command = [sys.executable, "-m", "http.server", "--bind", "127.0.0.1"]
+    port = free_port()
+    with server([*command, str(port)], port, log=tmp_path / "log", environment={}):
+        with pytest.raises(DemoFailed, match="taken"):
+            main._port(port, is_check=False)
+        assert main._port(None, is_check=True) != port
+    assert not is_listening(port)
+
+
+# ------------------------------------------------------------------------------------------------ the whole
+
+
+@pytest.mark.slow
+def test_the_check_passes() -> None:
+    """The whole tour, with real processes, comes out as expected."""
+    result = subprocess.run(
+        [sys.executable, str(DEMO), "--check"],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+        timeout=110,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert f"All {len(STEPS)} steps were as expected." in result.stdout
+
+
+@pytest.fixture
+def demo_port() -> int:
+    """Where the site of the demo is."""
+    return free_port()
+
+
+@pytest.fixture
+def demo(demo_port: int) -> Iterator[subprocess.Popen[str]]:
+    """A demo that starts; ended by force where the test did not end it."""
+    with subprocess.Popen(
+        [sys.executable, str(DEMO), "--port", str(demo_port)], stdout=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+def test_the_demo_ends_cleanly(demo: subprocess.Popen[str], demo_port: int, number: signal.Signals) -> None:
+    """It tells where the site is, and after a signal neither a process nor a file is left."""
+    assert demo.stdout is not None
+    assert any("Ctrl-C ends it all" in line for line in iter(demo.stdout.readline, ""))
+    running = json.loads(main.RUNNING.read_text())
+    assert running["PID"] == demo.pid
+    with urllib.request.urlopen(f"http://127.0.0.1:{demo_port}/", timeout=10) as page:
+        assert b"Four answers" in page.read()
+    demo.send_signal(number)
+    rest = demo.stdout.read()
+    assert demo.wait(30) == 0
+    assert "nothing is left running" in rest
+    assert not is_listening(demo_port)
+    assert not is_listening(int(running["CATALOG_SERVER"].rpartition(":")[2]))
+    assert not Path(running["EXAMPLE_DATA"]).exists()
+    assert not main.RUNNING.exists()

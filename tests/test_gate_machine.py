@@ -1,0 +1,321 @@
+"""Does the gate protocol hold in every order of events? A state machine that tries to break it, and mutants that it breaks.
+
+``HYPOTHESIS_PROFILE=deep`` (or ``GATE_MACHINE_EXAMPLES=5000``) looks longer.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
+
+from catalog_fallback import cache, clock, filling, flights, services, stop_list
+from catalog_fallback.cache import entries_of
+from catalog_fallback.results import NoReply, Reply
+from tests import staging, stores
+from tests.gate_rules import NEVER_FOUND, Fetch, History
+from tests.staging import Actor, stage
+
+ITEMS = ("P1", "P1", "P1", "P1", "P1", NEVER_FOUND)
+LANGUAGES = ("", "", "", "de")
+UPSTREAMS = ("found", "not_found", "temporary", "broken", "refused", "found")
+WAITS = (0.1, 6.0, 31.0, 61.0, 130.0, 4000.0)
+FATES = ("well",) * 12 + staging.FATES
+WHO = st.integers(0, 5)
+PLACES = ("cache", "cache.add", "cache.set", "flight", "source.before", "source.body", "database")
+ACCIDENTS = (
+    "begin_transaction",
+    "begin_transaction",
+    "interrupt",
+    "late_write_arrives",
+    "lose_all_keys",
+    "lose_key",
+    "pass_time",
+    "poison",
+    "upstream_changes",
+)
+
+
+class GateMachine(RuleBasedStateMachine):
+    """Lookups, publishes and accidents in any order."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.staged = staging.staged()
+        self.clock = self.staged.__enter__()
+        self.history = History(stage)
+        self.outcome = "found"
+        self.snapshot: staging.Rows | None = None
+        stage.upstream = self.reply
+        stage.on_write = self.history.judge_lives
+        self.patch = mock.patch.object(flights.FlightTable, "join", self.joined(flights.FlightTable.join))
+        self.patch.start()
+
+    # -------------------------------------------------------------------------------------------- beginning
+
+    @precondition(lambda self: len(self.active) < 4)
+    @rule(item_id=st.sampled_from(ITEMS), language=st.sampled_from(LANGUAGES), old=st.integers(0, 3), again=st.integers(0, 5))
+    def look_up(self, item_id: str, language: str, old: int, again: int) -> None:
+        snapshot = self.snapshot if old == 0 else None
+        actor = Actor("lookup", item_id, language, snapshot, is_refresh=again == 0)
+        actor.facts = {
+            "began": stage.tick(),
+            "wall": clock.wall(),
+            "query": entries_of["default"].query(item_id, language),
+            "saw_mark": self.history.is_marked(item_id),
+        }
+        stage.start(actor, lambda: services.find_item(item_id, language=language, refresh=actor.is_refresh))
+        self.go(actor, "well", 1)
+
+    @precondition(lambda self: len(self.active) < 4)
+    @rule(kind=st.sampled_from(("stop", "stop", "release", "invalidate")), item_id=st.sampled_from(ITEMS), old=st.integers(0, 5))
+    def change(self, kind: str, item_id: str, old: int) -> None:
+        snapshot = self.snapshot if old == 0 and kind == "invalidate" else None
+        actor = Actor(kind, item_id, snapshot=snapshot)
+
+        def publish() -> None:
+            if kind != "invalidate":
+                stage.step("database.commit")
+                self.history.commit(actor, is_stopped=kind == "stop")
+            stop_list.publish("default", [item_id])
+
+        actor.facts = {"began": stage.tick()}
+        stage.start(actor, publish)
+
+    # -------------------------------------------------------------------------------------------- going on
+
+    @precondition(lambda self: self.active)
+    @rule(who=WHO, fate=st.sampled_from(FATES), steps=st.integers(1, 3))
+    def step(self, who: int, fate: str, steps: int) -> None:
+        self.go(self.pick(who), fate, steps)
+
+    @precondition(lambda self: self.active)
+    @rule(who=WHO, place=st.sampled_from(PLACES))
+    def run(self, who: int, place: str) -> None:
+        actor = self.pick(who)
+        self.go(actor, "well", 1)
+        while actor.can_go and not actor.at.startswith(place):
+            self.go(actor, "well", 1)
+
+    @precondition(lambda self: self.active)
+    @rule(who=WHO)
+    def finish(self, who: int) -> None:
+        self.run_to_end(self.pick(who))
+
+    # -------------------------------------------------------------------------------------------- accidents
+
+    @rule(which=st.sampled_from(ACCIDENTS), who=WHO, other=WHO)
+    def accident(self, which: str, who: int, other: int) -> None:
+        """One rule for all of them: what goes well has to be more frequent."""
+        getattr(self, which)(who, other)
+
+    def begin_transaction(self, who: int, other: int) -> None:
+        self.snapshot = dict(stage.rows)
+
+    def interrupt(self, who: int, other: int) -> None:
+        lookups = [actor for actor in self.active if actor.kind == "lookup"]
+        if lookups:
+            self.go(lookups[who % len(lookups)], "interrupt", 1)
+
+    def pass_time(self, who: int, other: int) -> None:
+        """Never in the middle of a cache operation: that would be a time-out."""
+        if not any(actor.at.startswith("cache") for actor in self.active):
+            self.clock.advance(WAITS[who])
+
+    def upstream_changes(self, who: int, other: int) -> None:
+        self.outcome = UPSTREAMS[who]
+
+    def late_write_arrives(self, who: int, other: int) -> None:
+        if stage.late:
+            stage.late.pop(who % len(stage.late))()
+            self.history.judge_lives("set_many")
+
+    def lose_key(self, who: int, other: int) -> None:
+        keys = sorted(stage.shelf.values)
+        if keys:
+            del stage.shelf.values[keys[who % len(keys)]]
+
+    def lose_all_keys(self, who: int, other: int) -> None:
+        stage.shelf.values.clear()
+
+    def poison(self, who: int, other: int) -> None:
+        """Garbage, or what was meant for another variant; never another gate, which would be one that comes back."""
+        keys = sorted(key for key in stage.shelf.values if ":e:" in key)
+        if keys:
+            key, source = keys[who % len(keys)], keys[other % len(keys)]
+            stage.shelf.values[key] = (None, stores.GARBAGE) if key == source else stage.shelf.values[source]
+
+    # -------------------------------------------------------------------------------------------- the end
+
+    def teardown(self) -> None:
+        if not hasattr(self, "staged"):
+            return
+        try:
+            self.land_everybody()
+        finally:
+            self.patch.stop()
+            flights._table._flights.clear()
+            self.staged.__exit__(None, None, None)
+
+    def land_everybody(self) -> None:
+        for _ in range(600):
+            if not self.active:
+                break
+            ready = [actor for actor in self.active if actor.can_go]
+            assert ready, "everybody waits for a flight that nobody flies"
+            self.run_to_end(ready[0])
+        assert not self.active, f"never ends: {self.active}"
+        assert len(flights._table) == 0, "a flight never landed"
+
+    # -------------------------------------------------------------------------------------------- how it is done
+
+    @property
+    def active(self) -> list[Actor]:
+        return [actor for actor in stage.actors if not actor.is_done]
+
+    def pick(self, who: int) -> Actor:
+        return self.active[who % len(self.active)]
+
+    def run_to_end(self, actor: Actor) -> None:
+        while actor.can_go:
+            self.go(actor, "well", 1)
+
+    def go(self, actor: Actor, fate: str, steps: int) -> None:
+        for _ in range(steps):
+            if not actor.can_go:
+                return
+            if fate in {"down", "mute"}:
+                actor.facts["had_trouble"] = True
+                actor.facts["saw_mark"] = False
+            stage.resume(actor, fate)
+            self.watch()
+            if actor.is_done:
+                self.history.ended(actor)
+            fate = "well"
+
+    def watch(self) -> None:
+        """Note what the judges want to know and nobody can tell afterwards."""
+        is_paused = entries_of["default"].store.is_paused
+        for actor in self.active:
+            if is_paused:
+                actor.facts["had_trouble"] = True
+            if is_paused or not self.history.is_marked(actor.item_id):
+                actor.facts["saw_mark"] = False
+            if actor.at == "source.body" and not actor.facts.get("was_judged"):
+                actor.facts["was_judged"] = True
+                self.history.judge_send(actor)
+
+    def reply(self, actor: Actor) -> Reply | NoReply:
+        self.clock.advance(0.001)
+        outcome = "not_found" if actor.item_id == NEVER_FOUND and self.outcome == "found" else self.outcome
+        sent = actor.facts["sent"][-1]
+        self.history.fetches[clock.wall()] = Fetch(sent, outcome, actor.item_id, actor.language)
+        if outcome == "found":
+            return staging.item_reply(actor, sent=sent)
+        if outcome == "not_found":
+            return Reply(200, {}, json.dumps({"item": None}).encode())
+        return {"temporary": NoReply("timeout"), "broken": Reply(503), "refused": Reply(403)}[outcome]
+
+    def joined(self, join: Any) -> Any:
+        def wrapper(table: Any, name: Any) -> Any:
+            stage.step("flight")
+            flight, is_own = join(table, name)
+            if is_own and stage.actor is not None:
+                stage.actor.facts |= {"flight": name, "usable": self.history.usable(stage.actor)}
+            return flight, is_own
+
+        return wrapper
+
+
+def hypothesis_settings(examples: int, **more: Any) -> settings:
+    return settings(
+        max_examples=int(os.environ.get("GATE_MACHINE_EXAMPLES", examples)),
+        stateful_step_count=int(os.environ.get("GATE_MACHINE_STEPS", "40")),
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+        **more,
+    )
+
+
+def test_the_gate_protocol_holds() -> None:
+    """I1 to I8 hold in every order of events that was tried."""
+    run_state_machine_as_test(GateMachine, settings=hypothesis_settings(80))
+
+
+# ------------------------------------------------------------------------------------------------ mutants
+
+
+@contextmanager
+def mutated(owner: Any, name: str, *changes: tuple[str, str]) -> Iterator[None]:
+    """Run with one function of the package rewritten; what is to be rewritten has to be there."""
+    function = inspect.getattr_static(owner, name)
+    module = inspect.getmodule(function)
+    source = textwrap.dedent(inspect.getsource(function))
+    for old, new in changes:
+        assert old in source, f"{name}() has changed: the mutant has to keep in step"
+        source = source.replace(old, new)
+    made: dict[str, Any] = {}
+    exec(compile(source, f"<mutant of {name}>", "exec"), vars(module), made)  # noqa: S102 - our own code
+    with mock.patch.object(owner, name, made[name]):
+        yield
+
+
+#: What is taken away → where, and the text that goes and comes.
+MUTANTS: dict[str, tuple[Any, str, tuple[str, str]]] = {
+    "the tie between gate and entry": (cache, "_decode", ("token != gate or ", "")),
+    "the entry's own name": (cache, "_decode", (" or stored_name != name", "")),
+    "the second look after winning the flight": (
+        flights,
+        "_lead",
+        ("lookup = _from_entry(fill, kept, seen)", "lookup = None"),
+    ),
+    "reading back": (stop_list, "_write_gates", ("if found.get(key) == tokens[key]", "")),
+    "asking the database again after the write": (
+        stop_list,
+        "_publish_chunk",
+        ("settled = [", "after = before; settled = ["),
+    ),
+    "asking the database on a miss": (
+        filling.Fill,
+        "fetch",
+        ("is_stopped = stop_list.is_stopped(self.query)", "is_stopped = False"),
+    ),
+    "the mark, for those who see an old stop list": (filling, "is_marked", ("startswith", "endswith")),
+    "that what an old view fetched is unchecked": (
+        filling.Fill,
+        "_settle",
+        ("is_checked=not self.is_old_view", "is_checked=True"),
+    ),
+    "the gate's token in the flight's name": (
+        flights,
+        "_from_sources",
+        ("name = (fill.query.entry_key, gate)", "name = (fill.query.entry_key, '')"),
+    ),
+    "that an old view joins no flight": (flights, "_from_sources", ("fill.is_old_view or ", "")),
+    "a new token for each publish": (stop_list, "_write_gates", ("new_token(", "'o' + '0' * 32 or new_token(")),
+    "that a failure is no answer": (
+        filling,
+        "entry_of",
+        ("search.state is State.UNAVAILABLE or ", "search.state is State.STOPPED or "),
+    ),
+}
+
+
+@pytest.mark.parametrize("missing", MUTANTS)
+def test_the_machine_finds(missing: str) -> None:
+    """Without this rule of the protocol the machine finds a history that breaks a promise."""
+    owner, name, change = MUTANTS[missing]
+    quick = hypothesis_settings(1000, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
+    with mutated(owner, name, change), pytest.raises(AssertionError, match="I1|I2|I4|I7|second fetch"):
+        run_state_machine_as_test(GateMachine, settings=quick)
