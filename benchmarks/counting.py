@@ -20,7 +20,7 @@ def commands(redis: str, action: Callable[[], object], times: int = 20) -> dict[
         server.config_resetstat()
         for _ in range(times):
             action()
-        return per_action(server.info("commandstats"), times)  # type: ignore[arg-type]  # it answers at once
+        return per_action(server.info("commandstats"), times)
 
 
 def per_action(stats: Mapping[str, Mapping[str, int]], times: int) -> dict[str, float]:

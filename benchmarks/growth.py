@@ -60,4 +60,4 @@ def _fill(alias: str, size: int) -> None:
     for start in range(0, size, _CHUNK):
         numbers = range(start, min(start + _CHUNK, size))
         rows = [StoppedItem(catalog="locmem-auto", item_id=f"S{number:08d}") for number in numbers]
-        QuerySet(StoppedItem, using=alias).bulk_create(rows)
+        QuerySet[StoppedItem](StoppedItem, using=alias).bulk_create(rows)

@@ -40,7 +40,8 @@ def dogpile(redis: str, load: Load) -> Callable[[str], Any]:
 def requests_cache(redis: str, url: str) -> Callable[[str], Any]:
     """A session that keeps whole HTTP replies in Redis; what it returns is parsed each time."""
     from redis import Redis  # noqa: PLC0415  # only needed by who measures
-    from requests_cache import CachedSession, RedisCache  # noqa: PLC0415  # optional
+    from requests_cache import CachedSession  # noqa: PLC0415  # optional
+    from requests_cache.backends.redis import RedisCache  # noqa: PLC0415
 
     backend = RedisCache(connection=Redis.from_url(f"{redis}/{DATABASES_OF_PEERS['requests-cache']}"))
     session = CachedSession(backend=backend, expire_after=3600)

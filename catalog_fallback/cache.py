@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,6 +97,8 @@ class EntryCache:
         head = f"{config.key_prefix}:{FORMAT}:{config.version}"
         self._gate_head = f"{head}:g:{{{config.alias}:"
         self._entry_head = f"{head}:e:{{{config.alias}:"
+        self._lease_head = f"{head}:l:{{{config.alias}:"
+        self._record_head = f"{head}:r:{{{config.alias}:"
         self._variant = _variant(config.language, {})
         self._may_answer = config.stop_check == "cache"
         #: Life of a gate that a lookup makes; of one whose item was found; of one that a publish writes.
@@ -128,12 +130,22 @@ class EntryCache:
         """Return the key of the gate of an ID in its normal form."""
         return f"{self._gate_head}{_short(item_id)}}}"
 
+    def lease_key(self, query: Query, gate: str) -> str:
+        """Return the key of the lease for fetching this very query under this gate."""
+        return f"{self._lease_head}{query.entry_key[len(self._entry_head) :]}:{gate[1:17]}"
+
+    def record_key(self, query: Query) -> str:
+        """Return the key of the record of how a flight for this query ended."""
+        return f"{self._record_head}{query.entry_key[len(self._entry_head) :]}"
+
     def read(self, query: Query) -> Lookup | Kept:
         """Return the answer where the cache may give it by itself, else what it has in hand. One round trip."""
         gate, value = self.store.get_pair(query.gate_key, query.entry_key)
+        return self._answer(query, gate, value, clock.wall())
+
+    def _answer(self, query: Query, gate: Any, value: Any, now: float) -> Lookup | Kept:
         if type(gate) is not str or len(gate) != _TOKEN_LENGTH:
             return Kept()
-        now = clock.wall()
         entry = _decode(value, query.name, gate, now)
         if entry is None:
             return Kept(gate)
@@ -144,7 +156,27 @@ class EntryCache:
 
     def look(self, query: Query) -> Kept:
         """Return what the cache has in hand, whether it could answer or not. One round trip."""
-        gate, value = self.store.get_pair(query.gate_key, query.entry_key)
+        return self.in_hand(query, *self.store.get_pair(query.gate_key, query.entry_key))
+
+    def look_many(self, queries: Sequence[Query]) -> list[Kept]:
+        """Return what the cache has in hand for each query, in one round trip."""
+        found = self._find_many(queries)
+        return [self.in_hand(query, found.get(query.gate_key), found.get(query.entry_key)) for query in queries]
+
+    def read_many(self, queries: Sequence[Query]) -> list[Lookup | Kept]:
+        """Return for each query what :meth:`read` returns, in one round trip for all."""
+        found = self._find_many(queries)
+        now = clock.wall()
+        return [self._answer(query, found.get(query.gate_key), found.get(query.entry_key), now) for query in queries]
+
+    def _find_many(self, queries: Sequence[Query]) -> Mapping[str, Any]:
+        if not queries:
+            return {}
+        keys = [key for query in queries for key in (query.gate_key, query.entry_key)]
+        return self.store.get_many(tuple(dict.fromkeys(keys)))
+
+    def in_hand(self, query: Query, gate: Any, value: Any) -> Kept:
+        """Return what a gate and an entry, as they came from the cache, are worth together."""
         if type(gate) is not str or len(gate) != _TOKEN_LENGTH:
             return Kept()
         entry = _decode(value, query.name, gate, clock.wall())

@@ -5,13 +5,18 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from catalog_fallback import classify, clock, stop_list
 from catalog_fallback.cache import Entry, EntryCache, Kept, Query, hit, is_marked
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.fallback import Search, chain_of
+from catalog_fallback.leases import Record
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Attempt, CacheStatus, Lookup, State
+
+#: What the database said of an item: stopped or not, None where it could not be asked; "ask" it otherwise.
+_Said = bool | None | Literal["ask"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +32,11 @@ class Fill:
     deadline: Deadline
     is_old_view: bool
 
-    def confirm(self, kept: Kept) -> Lookup | None:
-        """Answer from a fresh entry, asking the database where that is due; None when the entry does not hold."""
+    def confirm(self, kept: Kept, *, is_stopped: _Said = "ask") -> Lookup | None:
+        """Answer from a fresh entry, asking the database where that is due; None when the entry does not hold.
+
+        ``is_stopped`` is what the database said already.
+        """
         entry = kept.entry
         if entry is None:
             return None
@@ -36,7 +44,8 @@ class Fill:
             return self._stopped()
         if entry.is_checked and self.query.catalog.stop_check == "cache":
             return hit(self.query, entry)
-        is_stopped = stop_list.is_stopped(self.query)
+        if is_stopped == "ask":
+            is_stopped = stop_list.is_stopped(self.query)
         if is_stopped is not False:
             return self._not_shown(is_stopped, kept.gate)
         if entry.state is State.STOPPED:
@@ -45,23 +54,58 @@ class Fill:
             self.entries.keep(self.query, kept.gate, replace(entry, is_checked=True))
         return hit(self.query, entry)
 
-    def fetch(self, gate: str | None, old: Entry | None, *, is_new_gate: bool) -> tuple[Lookup, bool]:
+    def fetch(
+        self,
+        gate: str | None,
+        old: Entry | None,
+        *,
+        is_new_gate: bool,
+        before_call: Callable[[float], None] | None = None,
+    ) -> tuple[Lookup, bool]:
         """Answer by asking the sources; return the lookup, and whether everybody who waits may have it.
 
-        ``gate`` is None when there is no cache to keep anything in; ``old`` is the expired entry in hand.
+        ``gate`` is None when there is no cache to keep anything in; ``old`` is the expired entry in hand;
+        ``before_call`` is told the limit of each call after the first.
+        """
+        refused = self.refused(gate)
+        if refused is not None:
+            return refused, not self.is_old_view
+        search = chain_of[self.query.catalog.alias].search(self.query, self.deadline, before_call)
+        return self.conclude(search, gate, old, is_new_gate=is_new_gate)
+
+    def first_call(self) -> float:
+        """Return the limit of the first call to come, in seconds."""
+        sources = self.query.catalog.sources
+        return min(sources[0].timeout if sources else 0.0, self.deadline.left())
+
+    def refused(self, gate: str | None, *, is_stopped: _Said = "ask") -> Lookup | None:
+        """Return the answer where the stop list forbids a search, None where it may begin.
+
+        ``is_stopped`` is what the database said already (None: it could not be asked).
         """
         if self.is_old_view and is_marked(gate):
-            return self._stopped(), False
-        is_stopped = stop_list.is_stopped(self.query)
-        if is_stopped is not False:
-            return self._not_shown(is_stopped, gate), True
-        search = chain_of[self.query.catalog.alias].search(self.query, self.deadline)
+            return self._stopped()
+        if is_stopped == "ask":
+            is_stopped = stop_list.is_stopped(self.query)
+        return None if is_stopped is False else self._not_shown(is_stopped, gate)
+
+    def conclude(
+        self, search: Search, gate: str | None, old: Entry | None, *, is_new_gate: bool
+    ) -> tuple[Lookup, bool]:
+        """Look at the gate again and keep what was found; return what :meth:`fetch` returns."""
         if search.state is State.UNAVAILABLE and not self._may_be_stale(old, search.trace, search.reason):
             return self._answer(search), search.reason != "deadline"
         if gate is not None and self.entries.read_gate(self.query) == gate:
             return self._settle(search, gate, old, is_new_gate=is_new_gate), search.reason != "deadline"
         is_stopped = stop_list.is_stopped(self.query)
         return self._answer(search) if is_stopped is False else self._not_shown(is_stopped, None), False
+
+    def recorded(self, record: Record, kept: Kept) -> Lookup:
+        """Answer with how another process's flight ended, or with the expired entry where that one may be shown."""
+        query, old = self.query, kept.entry
+        if record.may_be_stale and old is not None and self._may_be_stale(old, (), record.reason):
+            return self._stale(old, ())
+        return Lookup(query.item_id, query.catalog.alias, record.state, record.reason, retry_after=record.retry_after)
 
     def past_deadline(self, kept: Kept) -> Lookup:
         """Answer when the time is over: a stale entry where the site allows it, else unavailable."""

@@ -175,7 +175,7 @@ class StoppedItem(models.Model):
     def __str__(self) -> str:
         return f"{self.catalog}:{self.item_id}"
 
-    def save(self, **kwargs: Any) -> None:  # type: ignore[override]
+    def save(self, **kwargs: Any) -> None:
         """Save, and publish the item's state to the cache (after the commit, inside a transaction)."""
         fields = kwargs.get("update_fields")
         if fields:

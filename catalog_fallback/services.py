@@ -8,19 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
-from catalog_fallback import clock, conf, flights, stop_events, stop_list
+from catalog_fallback import aio, batches, clock, conf, flights, refresh_ahead, stop_events, stop_list
+from catalog_fallback.batches import Lookups, past_deadline
 from catalog_fallback.cache import Kept, entries_of, hit
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.models import StopOrigin, StopReason
 from catalog_fallback.resilience.time_budget import checked_budget, deadline, is_used_up, time_budget
-from catalog_fallback.results import Explanation, Lookup, SourceExplanation, State
+from catalog_fallback.results import Explanation, Lookup, SourceExplanation
 from catalog_fallback.signals import lookup_finished
 
 __all__ = [
+    "afind_item",
+    "afind_items",
     "explain_item",
     "find_item",
+    "find_items",
     "invalidate_item",
     "invalidate_items",
     "invalidating",
@@ -55,14 +60,90 @@ def find_item(
     seconds = entries.config.budget if budget is None else checked_budget(budget)
     query = entries.query(item_id, language, vary)
     if is_used_up(started_at):
-        found: Lookup | Kept = Lookup(query.item_id, catalog, State.UNAVAILABLE, "deadline")
+        found: Lookup | Kept = past_deadline(query)
     else:
         found = entries.look(query) if refresh else entries.read(query)
     if not isinstance(found, Lookup):
         found = flights.look_up(query, found, deadline(seconds, started_at), refresh=refresh)
+    elif entries.config.refresh_ahead:
+        refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
-        lookup_finished.send_robust(Lookup, lookup=found, elapsed=clock.monotonic() - started_at)
+        _announce(found, started_at)
     return found
+
+
+def find_items(
+    item_ids: Iterable[str],
+    *,
+    catalog: str = "default",
+    language: str | None = None,
+    vary: Mapping[str, str] | None = None,
+    budget: float | timedelta | None = None,
+    refresh: bool = False,
+) -> dict[str, Lookup]:
+    """Look several items up: all hits in one round trip, misses side by side, inside one budget.
+
+    Arguments are those of :func:`find_item`. Returns the lookups by ID in its normal form, in the order asked,
+    duplicates folded; asked for an ID as it was given, the dict finds it too. A bad ID raises InvalidItemID before any
+    work.
+    """
+    started_at = clock.monotonic()
+    entries = entries_of[catalog]
+    seconds = entries.config.budget if budget is None else checked_budget(budget)
+    queries = {query.item_id: query for query in (entries.query(each, language, vary) for each in _several(item_ids))}
+    found = batches.look_up(queries, deadline(seconds, started_at), refresh=refresh)
+    lookups = Lookups(entries.config, queries, found)
+    for lookup in lookups.values() if lookup_finished.receivers else ():
+        _announce(lookup, started_at)
+    return lookups
+
+
+async def afind_item(
+    item_id: str,
+    *,
+    catalog: str = "default",
+    language: str | None = None,
+    vary: Mapping[str, str] | None = None,
+    budget: float | timedelta | None = None,
+    refresh: bool = False,
+) -> Lookup:
+    """:func:`find_item` for asyncio: never blocks the event loop, and may be cancelled at any time."""
+    started_at = clock.monotonic()
+    entries = entries_of[catalog]
+    seconds = entries.config.budget if budget is None else checked_budget(budget)
+    query = entries.query(item_id, language, vary)
+    if is_used_up(started_at):
+        return past_deadline(query)
+    found = await aio.look_up(query, deadline(seconds, started_at), refresh=refresh)
+    if lookup_finished.receivers:
+        await aio.in_thread(partial(_announce, found, started_at))
+    return found
+
+
+async def afind_items(
+    item_ids: Iterable[str],
+    *,
+    catalog: str = "default",
+    language: str | None = None,
+    vary: Mapping[str, str] | None = None,
+    budget: float | timedelta | None = None,
+    refresh: bool = False,
+) -> dict[str, Lookup]:
+    """:func:`find_items` for asyncio: never blocks the event loop, and may be cancelled at any time."""
+    call = partial(
+        find_items,
+        list(_several(item_ids)),
+        catalog=catalog,
+        language=language,
+        vary=vary,
+        budget=budget,
+        refresh=refresh,
+    )
+    return await aio.in_thread(call)
+
+
+def _announce(lookup: Lookup, started_at: float) -> None:
+    lookup_finished.send_robust(Lookup, lookup=lookup, elapsed=clock.monotonic() - started_at)
 
 
 def explain_item(
@@ -204,7 +285,11 @@ def take_notice(
 
 def _clean_ids(item_ids: Iterable[str], catalog: str) -> list[str]:
     """Return the different IDs in their normal form and in the order given."""
+    config = conf.catalog(catalog)
+    return list(dict.fromkeys(config.clean_id(item_id) for item_id in _several(item_ids)))
+
+
+def _several(item_ids: Iterable[str]) -> Iterable[str]:
     if isinstance(item_ids, str):
         raise TypeError(f"A list of IDs is needed, not the string {item_ids[:40]!r}.")
-    config = conf.catalog(catalog)
-    return list(dict.fromkeys(config.clean_id(item_id) for item_id in item_ids))
+    return item_ids

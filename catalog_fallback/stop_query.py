@@ -27,5 +27,5 @@ def _write_statement(vendor: str, using: str) -> str:
     rows = StoppedItem.objects.using(using).filter(catalog="catalog").filter(item_id="id").order_by()
     statement, parameters = rows.values_list("is_active").query.get_compiler(using).as_sql()
     assert tuple(parameters) == ("catalog", "id"), parameters
-    _statements[vendor] = statement
-    return statement
+    _statements[vendor] = str(statement)
+    return _statements[vendor]

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 from django.core.cache import BaseCache, caches
 from django.core.cache.backends.dummy import DummyCache
+from django.core.cache.backends.locmem import LocMemCache
 
 from catalog_fallback import clock
-from catalog_fallback.fast_reads import Reader, reader_of
+from catalog_fallback.fast_caches import FastCache, fast_cache
 
 logger = logging.getLogger("catalog_fallback")
 
@@ -30,9 +31,8 @@ PAUSE = 5.0
 #: Errors in a row, other than a time-out, after which it does.
 ERRORS_BEFORE_PAUSE = 3
 #: An operation that took so many seconds counts as a time-out, even if it came back (IGNORE_EXCEPTIONS hides them).
-SLOW = 1.0
-#: The same for an operation that came back with nothing.
-SLOW_AND_EMPTY = 0.2
+#: Not shorter: threads of a busy process wait for each other, too.
+SLOW = 2.0
 #: Backends whose objects may be used by any thread, so that asking ``caches`` once is enough.
 _SHARED_BACKENDS = frozenset(
     {"django.core.cache.backends.locmem", "django.core.cache.backends.redis", "django_redis.cache"}
@@ -58,7 +58,7 @@ class Store:
     def __init__(self, alias: str) -> None:
         self.alias = alias
         self._shared: BaseCache | None = None
-        self._read: Reader | None = None
+        self._fast: FastCache | None = None
         self._lock = threading.Lock()
         self._errors = 0
         #: Monotonic moment until which the cache is left alone; 0.0 while all is well.
@@ -66,17 +66,17 @@ class Store:
 
     def get_pair(self, first: str, second: str) -> tuple[Any, Any]:
         """Return what the cache holds under two keys, None for what is missing: the read of every hit."""
-        if self._read is None or self._errors or self._paused_until:
+        if self._fast is None or self._errors or self._paused_until:
             found = self.get_many((first, second))
             return found.get(first), found.get(second)
         started = clock.monotonic()
         try:
-            one, two = self._read((first, second))
+            one, two = self._fast.read((first, second))
         except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
             found = self._without_what_failed((first, second), error, started)
             return found.get(first), found.get(second)
-        if clock.monotonic() - started > SLOW_AND_EMPTY:
-            self._came_back(started, SLOW_AND_EMPTY if one is two is None else SLOW)
+        if clock.monotonic() - started > SLOW:
+            self._came_back(started)
         return one, two
 
     @property
@@ -87,8 +87,13 @@ class Store:
         cache: BaseCache = caches[self.alias]
         if type(cache).__module__ in _SHARED_BACKENDS:
             self._shared = cache
-            self._read = reader_of(cache)
+            self._fast = fast_cache(cache)
         return cache
+
+    @property
+    def is_local(self) -> bool:
+        """No other process sees what this alias keeps."""
+        return isinstance(self.backend, (LocMemCache, DummyCache))
 
     @property
     def keeps_nothing(self) -> bool:
@@ -109,25 +114,25 @@ class Store:
             found = self._read_all(keys)
         except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
             return self._without_what_failed(keys, error, started)
-        if self._errors or self._paused_until or clock.monotonic() - started > SLOW_AND_EMPTY:
-            self._came_back(started, SLOW if found else SLOW_AND_EMPTY)
+        if self._errors or self._paused_until or clock.monotonic() - started > SLOW:
+            self._came_back(started)
         return found
 
     def add(self, key: str, value: Any, ttl: float) -> bool | None:
         """Return whether the key was new; None when the cache cannot tell."""
-        return self._attempt(lambda: _sure(self.backend.add(key, value, whole_seconds(ttl))), None)
+        return self._attempt(lambda: _sure(self._operations.add(key, value, whole_seconds(ttl))), None)
 
     def set(self, key: str, value: Any, ttl: float) -> None:
         """Write, if the cache takes it."""
-        self._attempt(lambda: self.backend.set(key, value, whole_seconds(ttl)), None)
+        self._attempt(lambda: self._operations.set(key, value, whole_seconds(ttl)), None)
 
     def touch(self, key: str, ttl: float) -> None:
         """Give the key a new life, if it and the cache are there."""
-        self._attempt(lambda: self.backend.touch(key, whole_seconds(ttl)), None)
+        self._attempt(lambda: self._operations.touch(key, whole_seconds(ttl)), None)
 
     def delete(self, key: str) -> None:
         """Delete, if the cache takes it."""
-        self._attempt(lambda: self.backend.delete(key), None)
+        self._attempt(lambda: self._operations.delete(key), None)
 
     def set_many_or_raise(self, values: Mapping[str, Any], ttl: float) -> None:
         """Write whatever the pause says; whatever the backend raises goes to the caller."""
@@ -138,6 +143,11 @@ class Store:
         found: Mapping[str, Any] = self.backend.get_many(tuple(keys))
         return found
 
+    @property
+    def _operations(self) -> FastCache | BaseCache:
+        backend = self.backend
+        return self._fast or backend
+
     def _attempt(self, operation: Callable[[], T], otherwise: T) -> T:
         started = clock.monotonic()
         if self._paused_until and not self._may_try(started):
@@ -147,16 +157,16 @@ class Store:
         except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
             self._failed(error, started)
             return otherwise
-        if self._errors or self._paused_until or clock.monotonic() - started > SLOW_AND_EMPTY:
-            self._came_back(started, SLOW)
+        if self._errors or self._paused_until or clock.monotonic() - started > SLOW:
+            self._came_back(started)
         return answer
 
     def _read_all(self, keys: tuple[str, ...]) -> Mapping[str, Any]:
-        backend = self._shared or self.backend
-        if self._read is None or not keys:
+        backend = self.backend
+        if self._fast is None or not keys:
             found: Mapping[str, Any] = backend.get_many(keys)
             return found
-        return {key: value for key, value in zip(keys, self._read(keys), strict=True) if value is not None}
+        return {key: value for key, value in zip(keys, self._fast.read(keys), strict=True) if value is not None}
 
     def _without_what_failed(self, keys: tuple[str, ...], error: Exception, started: float) -> Mapping[str, Any]:
         """One value that cannot be decoded must not hide the others; after other trouble there is no second try."""
@@ -192,15 +202,15 @@ class Store:
         if is_new:
             logger.warning("Cache %r is left alone for %s s after %s.", self.alias, PAUSE, type(error).__name__)
 
-    def _came_back(self, started: float, slow: float) -> None:
+    def _came_back(self, started: float) -> None:
         """An operation ended without an error: all is well again, unless it took as long as a time-out."""
         with self._lock:
             self._errors = 0
-            is_slow = clock.monotonic() - started > slow
+            is_slow = clock.monotonic() - started > SLOW
             was_paused = bool(self._paused_until)
             self._paused_until = clock.monotonic() + PAUSE if is_slow else 0.0
         if is_slow and not was_paused:
-            logger.warning("Cache %r is left alone for %s s: it took more than %s s.", self.alias, PAUSE, slow)
+            logger.warning("Cache %r is left alone for %s s: it took more than %s s.", self.alias, PAUSE, SLOW)
         elif was_paused and not is_slow:
             logger.info("Cache %r answers again.", self.alias)
 

@@ -42,6 +42,8 @@ class History:
     publishes: list[tuple[str, str, int, int, int]] = field(default_factory=list)
     #: What ``fetched_at`` was → the fetch.
     fetches: dict[float, Fetch] = field(default_factory=dict)
+    #: No accident has happened yet, so that a lease is as exclusive as a flight.
+    is_calm: bool = True
 
     # -------------------------------------------------------------------------------------------- noting
 
@@ -130,12 +132,11 @@ class History:
         facts = actor.facts
         if actor.snapshot is not None or facts.get("had_trouble") or "flight" not in facts:
             return
-        others = [
-            each
-            for each in self.stage.actors
-            if each is not actor and each.at == "source.body" and each.facts.get("flight") == facts["flight"]
-        ]
-        assert not [each for each in others if each.snapshot is None], "two fetches of one flight"
+        for other in self.stage.actors:
+            is_beside = other is not actor and other.at == "source.body" and other.snapshot is None
+            if is_beside and other.facts.get("flight") == facts["flight"]:
+                assert other.process != actor.process, "two fetches of one flight"
+                assert not self.is_calm, "two fetches under one lease"
         if facts["usable"] is not None and not actor.is_refresh:
             assert self.usable(actor) != facts["usable"], "a second fetch although the first one's entry was there"
 

@@ -40,13 +40,12 @@ class Site:
         self._settings = settings
         self.primary = primary
         self.secondary = secondary
-        self.cache_in(LOCMEM)
+        self.cache_in(LOCMEM, OPTIONS={"MAX_ENTRIES": 1_000_000})
         self.configure()
 
     def cache_in(self, backend: str, **params: Any) -> None:
         """Use another cache, empty."""
-        location = {"LOCATION": uuid.uuid4().hex} if "LOCATION" not in params else {}
-        self._settings.CACHES = {"default": {"BACKEND": backend, **location, **params}}
+        self._settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": uuid.uuid4().hex, **params}}
 
     def configure(
         self, primary: Mapping[str, Any] | None = None, secondary: Mapping[str, Any] | None = None, **catalog: Any

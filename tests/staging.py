@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +22,7 @@ from unittest import mock
 
 from django.test import override_settings
 
-from catalog_fallback import clock, conf, flights, stop_list
+from catalog_fallback import clock, conf, flight_table, flights, stop_list
 from catalog_fallback.cache import Query
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.results import NoReply, Reply
@@ -48,6 +49,8 @@ class Actor:
     #: The stop list as its transaction sees it; None for whoever sees what is committed.
     snapshot: Rows | None = None
     is_refresh: bool = False
+    #: Which process it runs in: the flights of another process are out of sight.
+    process: int = 0
     at: str = "the start"
     fate: str = "well"
     is_done: bool = False
@@ -71,6 +74,8 @@ class Stage:
 
     def __init__(self) -> None:
         self.now = 0
+        #: How many steps were taken, by whomever.
+        self.moves = 0
         self.actors: list[Actor] = []
         self.late: list[Callable[[], Any]] = []
         self.rows: Rows = {}
@@ -111,6 +116,7 @@ class Stage:
     def resume(self, actor: Actor, fate: str = "well") -> None:
         """Let the operation that the actor stands before happen in this way, and everything up to the next one."""
         actor.fate = fate
+        self.moves += 1
         actor.go.release()
         assert self._turn.acquire(timeout=_HANG), f"{actor!r} hangs"
 
@@ -180,6 +186,9 @@ class StagedEvent:
     def set(self) -> None:
         self._is_set = True
 
+    def is_set(self) -> bool:
+        return self._is_set
+
     def wait(self, timeout: float) -> bool:
         until = clock.monotonic() + timeout
 
@@ -189,6 +198,32 @@ class StagedEvent:
         while is_waiting():
             stage.step("waiting", is_waiting)
         return self._is_set
+
+
+class FlightTables:
+    """The flights of several processes, each of which sees only its own."""
+
+    def __init__(self, on_join: Callable[[Actor, Any], None]) -> None:
+        self._tables: dict[int, flight_table.FlightTable] = defaultdict(flight_table.FlightTable)
+        self._on_join = on_join
+
+    @property
+    def _own(self) -> flight_table.FlightTable:
+        assert stage.actor is not None
+        return self._tables[stage.actor.process]
+
+    def __len__(self) -> int:
+        return sum(map(len, self._tables.values()))
+
+    def join(self, name: Any) -> Any:
+        stage.step("flight")
+        flight, is_own = self._own.join(name)
+        if is_own and stage.actor is not None:
+            self._on_join(stage.actor, name)
+        return flight, is_own
+
+    def land(self, name: Any, flight: Any) -> None:
+        self._own.land(name, flight)
 
 
 def item_reply(actor: Actor, **fields: Any) -> Reply:
@@ -235,8 +270,11 @@ SETTINGS = {
 
 
 @contextmanager
-def staged() -> Iterator[FrozenClock]:
-    """An empty stage, an empty cache, an empty stop list, and a clock that stands still."""
+def staged(on_join: Callable[[Actor, Any], None] = lambda actor, name: None) -> Iterator[FrozenClock]:
+    """An empty stage, an empty cache, an empty stop list, and a clock that stands still.
+
+    ``on_join`` is told of each flight that somebody begins.
+    """
     stage.__init__()  # type: ignore[misc]
     patched = {
         "is_stopped": _is_stopped,
@@ -258,6 +296,20 @@ def staged() -> Iterator[FrozenClock]:
         for name, replacement in patched.items():
             stack.enter_context(mock.patch.object(stop_list, name, replacement))
         threads = SimpleNamespace(Event=StagedEvent, Lock=threading.Lock)
-        stack.enter_context(mock.patch.object(flights, "threading", threads))
+        stack.enter_context(mock.patch.object(flight_table, "threading", threads))
+        stack.enter_context(mock.patch.object(flights, "table", FlightTables(on_join)))
+        stack.enter_context(mock.patch.object(clock, "sleep", _staged_sleep(frozen)))
         stack.callback(conf.forget)
         yield frozen
+
+
+def _staged_sleep(frozen: FrozenClock) -> Callable[[float], None]:
+    """Sleep: a lookup, which polls, until anybody else has moved, so that it does not poll for ever by itself."""
+
+    def sleep(seconds: float) -> None:
+        moves = stage.moves
+        is_polling = stage.actor is not None and stage.actor.kind == "lookup"
+        stage.step("sleep", lambda: is_polling and stage.moves <= moves + 1)
+        frozen.advance(seconds)
+
+    return sleep

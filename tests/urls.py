@@ -1,11 +1,10 @@
-"""Which URLs do the tests see? The package's own and the admin."""
+"""Which URLs do the tests see? The admin."""
 
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import path
 
 urlpatterns = [
     path("admin/", admin.site.urls),
-    path("catalog/", include("catalog_fallback.urls")),
 ]

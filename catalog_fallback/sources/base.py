@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from catalog_fallback.configuration import SourceConfig
@@ -36,6 +36,9 @@ class Source:
     #: Names of the caller's ``vary`` that this adapter understands beside the placeholders of its URL.
     vary_names: ClassVar[frozenset[str]] = frozenset()
 
+    #: How many items ``fetch_many`` takes in one call; 1: there is none.
+    batch_size: ClassVar[int] = 1
+
     @staticmethod
     def normalize_id(item_id: str) -> str:
         """Return the ID in the one form under which it is kept and stopped; ValueError if there is none."""
@@ -59,6 +62,16 @@ class Source:
     def fetch(self, item_id: str, language: str, vary: Mapping[str, str], *, timeout: float) -> Reply | NoReply:
         """Make one call that ends within ``timeout`` seconds, whatever the other side does."""
         return self._transport.get(self.request(item_id, language, vary), timeout=timeout)
+
+    def fetch_many(
+        self, item_ids: Sequence[str], language: str, vary: Mapping[str, str], *, timeout: float
+    ) -> Reply | NoReply:
+        """Make one call for at most ``batch_size`` items; for APIs that answer many IDs at once."""
+        raise NotImplementedError(f"{type(self).__name__} has a batch_size, so it has to define fetch_many()")
+
+    def parse_many(self, reply: Reply, item_ids: Sequence[str]) -> Mapping[str, Verdict]:
+        """Return what one reply of ``fetch_many`` means for each of the items."""
+        raise NotImplementedError(f"{type(self).__name__} has a batch_size, so it has to define parse_many()")
 
     def check(self) -> Iterable[str]:
         """Yield complaints about this source's configuration, one sentence each."""

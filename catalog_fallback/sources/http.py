@@ -42,14 +42,9 @@ class HTTPTransport:
         prepared = request_parts.prepare(request, self._config)
         session = self._session(request.url)
         try:
-            response = session.send(
-                prepared,
-                stream=True,
-                timeout=cast("Any", deadline),
-                allow_redirects=False,
-                proxies=session.proxies,
-                verify=True,
-                cert=None,
+            # What the session itself would add (redirects, cookies, hooks) is not wanted here.
+            response = session.get_adapter(request.url).send(
+                prepared, stream=True, timeout=cast("Any", deadline), proxies=session.proxies, verify=True, cert=None
             )
         except failures.NETWORK_ERRORS as error:
             return NoReply(failures.before_the_body(error))

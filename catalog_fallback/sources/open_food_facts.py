@@ -93,7 +93,7 @@ class OpenFoodFactsSource(Source):
             return refused
         if answer is json_body.INVALID_JSON:
             return classify.verdict("invalid_json")
-        if not _is_find(answer):
+        if not isinstance(answer, dict) or not _is_find(answer):
             return classify.verdict("invalid_schema")
         return _judge(answer, item_id, _language(reply.headers.get(_ASKED_IN, self.config.language)))
 
@@ -127,8 +127,8 @@ def _refusal(answer: dict[str, Any]) -> str | None:
     return next((reason for words, reason in _VERBOSE if verbose.startswith(words)), None)
 
 
-def _is_find(answer: Any) -> bool:
-    if not isinstance(answer, dict) or not isinstance(answer.get("product"), dict):
+def _is_find(answer: dict[str, Any]) -> bool:
+    if not isinstance(answer.get("product"), dict):
         return False
     status = answer.get("status")
     return status.startswith("success") if isinstance(status, str) else type(status) is int and status == 1

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import ssl
+from collections.abc import Mapping
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import requests
 import requests.certs
 from requests.adapters import HTTPAdapter
+from requests.structures import CaseInsensitiveDict
 from urllib3.util.ssl_ import create_urllib3_context
 
+from catalog_fallback.sources import url_shape
 from catalog_fallback.sources.deadline_connection import POOL_CLASSES
 
 
@@ -23,6 +26,8 @@ class PooledAdapter(HTTPAdapter):
 
     def __init__(self, authorities: str | None, max_connections: int) -> None:
         self._authorities = authorities
+        #: The server that was asked last, with its pool.
+        self._last: tuple[str, Any] = ("", None)
         super().__init__(pool_connections=4, pool_maxsize=max_connections)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
@@ -38,6 +43,39 @@ class PooledAdapter(HTTPAdapter):
         if not proxy.lower().startswith("socks"):
             manager.pool_classes_by_scheme = POOL_CLASSES
         return manager
+
+    def get_connection_with_tls_context(
+        self, request: Any, verify: Any, proxies: Mapping[str, str] | None = None, cert: Any = None
+    ) -> Any:
+        """Find the pool; a source nearly always asks the server that it asked before."""
+        if proxies:
+            return super().get_connection_with_tls_context(request, verify, proxies, cert)
+        server = url_shape.split(request.url)[0]
+        last, pool = self._last
+        if server != last:
+            pool = super().get_connection_with_tls_context(request, verify, proxies, cert)
+            self._last = server, pool
+        return pool
+
+    def request_url(self, request: Any, proxies: Mapping[str, str] | None) -> str:
+        """Return what the request line says; without proxies, none of them has to be looked for."""
+        if proxies:
+            return super().request_url(request, proxies)
+        path_url: str = request.path_url
+        return path_url
+
+    def build_response(self, req: Any, resp: Any) -> requests.Response:
+        """Make what we read of a response: no cookies, no guess at the encoding."""
+        response = requests.Response()
+        response.status_code, response.reason = resp.status, resp.reason
+        response.headers = CaseInsensitiveDict(resp.headers)
+        response.raw, response.request, response.url = resp, req, req.url
+        return response
+
+    def close(self) -> None:
+        """Close the pools, and forget which was used last."""
+        self._last = ("", None)
+        super().close()
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
         """Give https connections a TLS context that has read its certificates once."""

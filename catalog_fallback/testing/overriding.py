@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.conf import settings
@@ -25,15 +26,16 @@ class override_catalog(override_settings):  # noqa: N801  # named like the one i
 
     def enable(self) -> None:
         """Begin."""
-        self.options = self._options()
+        self.options = self._over(getattr(settings, _SETTING, None))
         super().enable()
 
     def save_options(self, test_func: Any) -> None:
         """Note the settings on a test case that is decorated; its own setup applies them."""
-        self.options = self._options()
+        noted = test_func._overridden_settings or {}
+        self.options = self._over(noted.get(_SETTING, getattr(settings, _SETTING, None)))
         super().save_options(test_func)
 
-    def _options(self) -> dict[str, Any]:
-        """The whole setting, made when it is needed: another override may have come between."""
-        catalogs = getattr(settings, _SETTING, None) or {}
-        return {_SETTING: {**catalogs, self._alias: {**catalogs.get(self._alias, {}), **self._keys}}}
+    def _over(self, catalogs: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The whole setting with our keys; made late, because another override may have come before."""
+        others = catalogs or {}
+        return {_SETTING: {**others, self._alias: {**others.get(self._alias, {}), **self._keys}}}

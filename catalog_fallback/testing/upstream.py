@@ -37,7 +37,6 @@ class Upstream:
 
     def __enter__(self) -> Self:
         """Begin to listen."""
-        self._listener.settimeout(_PAUSE)
         self._threads[0].start()
         return self
 
@@ -46,17 +45,18 @@ class Upstream:
     ) -> None:
         """End all connections."""
         self._closing.set()
+        with contextlib.suppress(OSError):
+            socket.create_connection(self._listener.getsockname()).close()  # wakes the listener up
         for thread in self._threads:
             thread.join()
         self._listener.close()
 
     def _accept(self) -> None:
         while not self._closing.is_set():
-            with contextlib.suppress(TimeoutError):
-                connection, _ = self._listener.accept()
-                thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
-                self._threads.append(thread)
-                thread.start()
+            connection, _ = self._listener.accept()
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError):

@@ -121,10 +121,19 @@ def check(scene: Stage) -> int:
         print(_step_text(number, shown), flush=True)
         wrong += bool(shown.complaints)
     if wrong:
+        print(f"\nThe last lines of the site's log:\n\n{_last_lines(scene.directory / 'site.log')}")
         print(f"\n{wrong} of {len(STEPS)} steps were not as expected.")
         return 1
     print(f"\nAll {len(STEPS)} steps were as expected.")
     return 0
+
+
+def _last_lines(log: Path, count: int = 30) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return "(there is none)"
+    return "\n".join(lines[-count:])
 
 
 def _step_text(number: int, shown: Shown) -> str:
@@ -133,8 +142,6 @@ def _step_text(number: int, shown: Shown) -> str:
     for attempt in facts.get("trace", ()):
         took = f"{attempt['elapsed_ms']:.1f} ms" if attempt["called"] else "not called"
         lines.append(f"        {attempt['source']:<14}{attempt['outcome']:<11}{attempt['reason']:<18}{took:>10}")
-    if "status" in facts:
-        lines.append(f"    → HTTP status {facts['status']}, {facts['media_type']}")
     lines += [f"    ✗ WRONG: {complaint}" for complaint in shown.complaints] or ["    ✓ as expected"]
     return "\n".join(lines)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from urllib.request import urlopen
 
 from tour.processes import DemoFailed
@@ -37,11 +38,6 @@ class Visitor:
             return {"exit": exit_code, **_facts(output)}
 
         return self._counted(ask)
-
-    def view(self, item_id: str, catalog: str = "default") -> Facts:
-        """Ask the package's own view: HTTP status and media type."""
-        status, media_type, _ = self._get(f"/catalog/{catalog}/items/{quote(item_id, safe='')}/")
-        return {"status": status, "media_type": media_type}
 
     def switch(self, catalog: str, fault: str) -> None:
         """Give a simulated catalog a fault."""
@@ -90,5 +86,11 @@ def _facts(text: str) -> Facts:
         facts["name"] = (lookup["item"] or {}).get("name")
         facts["asked"] = [f"{attempt['source']} {attempt['outcome']}" for attempt in lookup["trace"]]
     except (ValueError, LookupError, TypeError):
-        return {"state": f"no lookup but: {text.strip()[-300:]}"}
+        return {"state": f"no lookup but: {_gist(text)}"}
     return facts
+
+
+def _gist(text: str) -> str:
+    """The title of a page, else the end of a text, in one line."""
+    title = re.search(r"<title>(.*?)</title>", text, re.DOTALL)
+    return " ".join((title[1] if title else text[-300:]).split())

@@ -23,7 +23,8 @@ SIMULATED = "catalog_fallback.sources.simulated.SimulatedSource"
 def _site(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Two catalogs without HTTP; one of them writes its IDs in capitals. Waiting for the cache costs no time."""
     items = {"BACKEND": SIMULATED, "OPTIONS": {"items": {"P001": "Tea", "P002": "Coffee"}}}
-    settings.CACHES = {"default": {"BACKEND": "tests.admin.site.SwitchedCache", "LOCATION": uuid.uuid4().hex}}
+    cache = {"BACKEND": "tests.admin.site.SwitchedCache", "OPTIONS": {"MAX_ENTRIES": 10_000}}
+    settings.CACHES = {"default": {**cache, "LOCATION": uuid.uuid4().hex}}
     settings.CATALOG_FALLBACK = {
         "default": {"SOURCES": {"only": items}, "STOP_CHECK": "cache"},
         "capitals": {

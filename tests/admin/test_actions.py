@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
@@ -256,3 +257,39 @@ def test_the_confirmation_page_can_be_read_aloud(browser: Client) -> None:
     assert f'href="{LIST}?q=P001"' in page
     assert " style=" not in page
     assert "<script>" not in page
+
+
+@pytest.fixture(params=[False, True], ids=["autocommit", "atomic-requests"])
+def requests_are_atomic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """With ATOMIC_REQUESTS everything is published after the view has ended."""
+    monkeypatch.setitem(connection.settings_dict, "ATOMIC_REQUESTS", request.param)
+    is_atomic: bool = request.param
+    return is_atomic
+
+
+@pytest.mark.usefixtures("requests_are_atomic")
+@pytest.mark.parametrize(
+    ("action", "text"),
+    [
+        ("stop", "1 item is stopped in the database, but not confirmed"),
+        ("release", "1 item is released in the database, but not confirmed"),
+        ("republish_selected", "The cache did not confirm it"),
+    ],
+)
+def test_what_is_not_confirmed_is_told_in_every_kind_of_transaction(browser: Client, action: str, text: str) -> None:
+    """The message is found out after the commit and still gets into the same response's page."""
+    services.stop_item("P001")
+    SwitchedCache.is_on = False
+    page = confirm(browser, ask(browser, action, "P001"), reason="legal", note="")
+    assert text in page.content.decode()
+    assert StoppedItem.objects.get().is_active is (action != "release")
+
+
+@pytest.mark.usefixtures("requests_are_atomic")
+def test_what_is_confirmed_holds_in_every_kind_of_transaction(browser: Client) -> None:
+    """After the response the item is back."""
+    services.stop_item("P001")
+    assert services.find_item("P001").is_stopped
+    page = confirm(browser, ask(browser, "release", "P001"), note="")
+    assert "not confirmed by the cache" not in page.content.decode()
+    assert services.find_item("P001").is_found

@@ -96,9 +96,10 @@ def test_one_wrong_step_makes_the_exit_code_1(
     """The check goes on to its end, counts, and fails."""
     steps = (Step("right", (), {}), Step("wrong", (), {"state": "found"}), Step("right again", (), {}))
     monkeypatch.setattr(main, "STEPS", steps)
-    scene = Stage("", "", "", "nothing", tmp_path, {})
-    assert main.check(scene) == 1
+    (tmp_path / "site.log").write_text("Traceback of the site")
+    assert main.check(Stage("", "", "", "nothing", tmp_path, {})) == 1
     shown = capsys.readouterr().out
+    assert "Traceback of the site" in shown
     assert "1 of 3 steps" in shown
     assert "right again" in shown
 

@@ -32,7 +32,8 @@ def _catalogs(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two catalogs without HTTP; waiting for the cache costs no time."""
     options = {"items": ITEMS, "failing": {"BUSY": 503, "BROKEN": "timeout"}}
     source = {"BACKEND": SIMULATED, "OPTIONS": options, "BREAKER": None}
-    settings.CACHES = {"default": {"BACKEND": "tests.admin.site.SwitchedCache", "LOCATION": uuid.uuid4().hex}}
+    cache = {"BACKEND": "tests.admin.site.SwitchedCache", "OPTIONS": {"MAX_ENTRIES": 10_000}}
+    settings.CACHES = {"default": {**cache, "LOCATION": uuid.uuid4().hex}}
     settings.CATALOG_FALLBACK = {
         "default": {"SOURCES": {"only": source}, "STOP_CHECK": "cache"},
         "other": {"SOURCES": {"only": source}, "STOP_CHECK": "cache", "ID_PATTERN": r"\d+"},

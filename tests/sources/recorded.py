@@ -60,6 +60,13 @@ def replies() -> dict[str, Reply]:
     return {entry["file"]: _reply(entry) for entry in entries if (FOLDER / entry["file"]).is_file()}
 
 
+@functools.cache
+def meanings() -> dict[str, str]:
+    """Return file → what it means in the words of whoever recorded it (``"not_found (…)"``, ``"stop …"``)."""
+    entries = json.loads((FOLDER / "index.json").read_text("utf-8")) if is_there() else []
+    return {entry["file"]: str(entry.get("expect", "")) for entry in entries}
+
+
 def _reply(entry: dict[str, Any]) -> Reply:
     headers = {name.lower(): str(value) for name, value in (entry.get("headers") or {}).items()}
     status = int(str(entry["status"])[:3])  # one entry says "200 or 404 (not recorded)"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.results import NoReply, Outcome, Reply, Verdict
+from catalog_fallback.sources import json_body
 from catalog_fallback.sources.base import Source
 from tests.loopback import Loopback, reply
 from tests.sources import recorded
+from tests.sources.contract import FUZZ, VALUES, json_reply, places
 
 pytestmark = pytest.mark.skipif(not recorded.is_there(), reason=recorded.MISSING)
 
@@ -61,31 +67,35 @@ def test_recorded_reply_over_the_wire(upstream: Loopback, case: recorded.Case) -
             assert verdict.item["name"]
 
 
+@functools.cache
 def asked_anywhere(adapter: str) -> list[str]:
-    """Return, in normal form, every ID that some row asks this adapter for."""
-    source = recorded.source(adapter)
-    normal = set()
+    """Return, in normal form, every ID of this adapter's kind that some row asks for; its own ones first."""
+    source, own, others = recorded.source(adapter), set(), set()
     for case in recorded.cases():
-        for typed in case.asked if case.adapter == adapter else ():
+        for typed in case.asked:
             try:
-                normal.add(source.normalize_id(typed))
+                (own if case.adapter == adapter else others).add(source.normalize_id(typed))
             except InvalidItemID:
                 continue
-    return sorted(normal)
+    return [*sorted(own), *sorted(others - own)]
 
 
 @pytest.mark.parametrize("adapter", recorded.ADAPTERS)
 @pytest.mark.parametrize("file", recorded.replies())
-def test_no_reply_misleads_another_adapter(adapter: str, file: str) -> None:
+def test_no_reply_misleads_an_adapter(adapter: str, file: str) -> None:
     """Anybody's reply, given to any adapter: no exception, no item but the one asked for, no "not found" by chance."""
     source, one = recorded.source(adapter), recorded.replies()[file]
-    is_own = file.startswith(f"{adapter}/")
+    says_not_found = file.startswith(f"{adapter}/") and recorded.meanings()[file].startswith("not_found")
+    finds = set()
     for item_id in asked_anywhere(adapter):
         verdict = source.parse(one, item_id)
+        assert verdict.outcome is not Outcome.NOT_FOUND or says_not_found, verdict
         if verdict.outcome is Outcome.FOUND:
             assert verdict.item is not None
             assert verdict.item["id"] == item_id
-        assert is_own or verdict.outcome in (Outcome.STOP, Outcome.TEMPORARY), verdict
+            finds.add(item_id)
+    assert len(finds) <= 1
+    assert not finds or file.startswith(f"{adapter}/")
 
 
 @pytest.mark.parametrize("adapter", recorded.ADAPTERS)
@@ -99,6 +109,27 @@ def test_damaged_replies_never_say_not_found(adapter: str, file: str) -> None:
             continue
         verdict = source.parse(Reply(whole.status, whole.headers, body), item_id)
         assert verdict.outcome in (Outcome.STOP, Outcome.TEMPORARY)
+
+
+def own_documents(adapter: str) -> list[Any]:
+    """Return what was recorded of an adapter's API and is JSON."""
+    own = (one.body for file, one in recorded.replies().items() if file.startswith(f"{adapter}/"))
+    decoded = (json_body.decode(body) for body in own)
+    return [document for document in decoded if document is not json_body.INVALID_JSON]
+
+
+@pytest.mark.parametrize("adapter", recorded.ADAPTERS)
+@FUZZ
+@given(data=st.data())
+def test_mutated_replies_are_never_an_exception(adapter: str, data: st.DataObject) -> None:
+    """A recorded document of which one value became anything else is at most the item that was asked for."""
+    source = recorded.source(adapter)
+    wrapped = [copy.deepcopy(data.draw(st.sampled_from(own_documents(adapter))))]
+    container, key = data.draw(st.sampled_from(list(places(wrapped))[:400]))
+    container[key] = data.draw(VALUES)
+    item_id = data.draw(st.sampled_from(asked_anywhere(adapter)))
+    verdict = source.parse(json_reply(wrapped[0], data.draw(st.sampled_from([200, 404, 429]))), item_id)
+    assert verdict.outcome is not Outcome.FOUND or (verdict.item or {})["id"] == item_id
 
 
 def test_every_row_of_ours_has_a_reply() -> None:

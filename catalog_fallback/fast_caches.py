@@ -1,0 +1,157 @@
+"""How is a cache asked with less work than through its backend's own methods, and to the same effect?
+
+Django's Redis backend makes a new client for each call; django-redis takes detours around redis-py, and redis-py around
+its own ``execute_command``. What stands here sends the same single command through the site's own connections, keys and
+serializer. It is used for exactly the classes that it was written for; whatever else a site has (a subclass, another
+client, several servers) is used through the methods of its backend.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+_REDIS = "redis.client.Redis"
+_DJANGO_CLIENT = "django.core.cache.backends.redis.RedisCacheClient"
+_DJANGO_REDIS_CLIENT = "django_redis.client.default.DefaultClient"
+_NOT_COMPRESSED = "django_redis.compressors.identity.IdentityCompressor"
+_BEGINS_AN_INTEGER = b"0123456789+- \t\n\r\v\f"
+
+
+class Undecodable(ValueError):
+    """There is a value, but the cache's serializer does not understand it."""
+
+
+class FastCache(Protocol):
+    """The operations of one cache, for all threads. They raise whatever the cache raises, IGNORE_EXCEPTIONS or not."""
+
+    def read(self, keys: tuple[str, ...]) -> list[Any]:
+        """Return the values under keys (at least one), None for what is missing; may raise Undecodable."""
+
+    def add(self, key: str, value: Any, seconds: int) -> bool:
+        """Return whether the key was new."""
+
+    def set(self, key: str, value: Any, seconds: int) -> None:
+        """Write."""
+
+    def touch(self, key: str, seconds: int) -> bool:
+        """Give the key a new life; return whether it was there."""
+
+    def delete(self, key: str) -> bool:
+        """Delete; return whether it was there."""
+
+
+def fast_cache(cache: Any) -> FastCache | None:
+    """Return the faster way to a Django cache, None where there is none."""
+    make = _MAKERS.get(_class_of(cache))
+    if make is None or not vars(cache).keys().isdisjoint(_REPLACED):
+        return None
+    try:
+        return make(cache)
+    except Exception:  # noqa: BLE001 - a backend that cannot be set up says so itself when it is used
+        return None
+
+
+#: Methods that somebody (a test, a tracer) may have replaced on the object itself.
+_REPLACED = frozenset({"add", "delete", "get", "get_many", "set", "touch"})
+
+
+class _OverLocMem:
+    """Reads without the search for characters that Memcached would refuse: our keys have none."""
+
+    def __init__(self, cache: Any) -> None:
+        self.add, self.set, self.touch, self.delete = cache.add, cache.set, cache.touch, cache.delete
+        self._make_key, self._has_expired = cache.make_key, cache._has_expired
+        self._lock, self._pickles = cache._lock, cache._cache
+        assert isinstance(self._pickles, OrderedDict)
+
+    def read(self, keys: tuple[str, ...]) -> list[Any]:
+        with self._lock:
+            found = [self._pickle_locked(self._make_key(key)) for key in keys]
+        return _decoded(pickle.loads, found)
+
+    def _pickle_locked(self, key: str) -> bytes | None:
+        if self._has_expired(key):
+            return None
+        self._pickles.move_to_end(key, last=False)
+        found: bytes = self._pickles[key]
+        return found
+
+
+class _OverRedis:
+    """One command an operation, through redis-py."""
+
+    def __init__(
+        self,
+        client: Callable[[], Any],
+        make_key: Callable[[str], str],
+        encode: Callable[[Any], Any],
+        decode: Callable[[bytes], Any],
+    ) -> None:
+        self._client = client
+        self._make_key = make_key
+        self._encode = encode
+        self._decode = decode
+
+    def read(self, keys: tuple[str, ...]) -> list[Any]:
+        made = [self._make_key(key) for key in keys]
+        return _decoded(self._decode, self._client().execute_command("MGET", *made, keys=made))
+
+    def add(self, key: str, value: Any, seconds: int) -> bool:
+        arguments = self._make_key(key), self._encode(value), "EX", seconds, "NX"
+        return bool(self._client().execute_command("SET", *arguments))
+
+    def set(self, key: str, value: Any, seconds: int) -> None:
+        self._client().execute_command("SET", self._make_key(key), self._encode(value), "EX", seconds)
+
+    def touch(self, key: str, seconds: int) -> bool:
+        return bool(self._client().execute_command("EXPIRE", self._make_key(key), seconds))
+
+    def delete(self, key: str) -> bool:
+        return bool(self._client().execute_command("DEL", self._make_key(key)))
+
+
+def _of_django(cache: Any) -> FastCache | None:
+    """One client for good. Its pool belongs to the backend, and opens its connections anew after a fork."""
+    inner = cache._cache
+    if _class_of(inner) != _DJANGO_CLIENT or len(inner._servers) != 1:
+        return None
+    client, serializer = inner.get_client(write=True), inner._serializer
+    if _class_of(client) != _REDIS:
+        return None
+    return _OverRedis(lambda: client, cache.make_and_validate_key, serializer.dumps, serializer.loads)
+
+
+def _of_django_redis(cache: Any) -> FastCache | None:
+    """The client is asked for on each call: DJANGO_REDIS_CLOSE_CONNECTION replaces it."""
+    inner = cache.client
+    if _class_of(inner) != _DJANGO_REDIS_CLIENT or len(inner._server) != 1 or _class_of(inner.get_client()) != _REDIS:
+        return None
+    decode = inner.decode if _class_of(inner._compressor) != _NOT_COMPRESSED else _decode_directly(inner)
+    return _OverRedis(inner.get_client, inner.make_key, inner.encode, decode)
+
+
+def _decode_directly(client: Any) -> Callable[[bytes], Any]:
+    """Its ``decode``, which takes every value for an integer at first; only what begins like one can be one."""
+    decode, loads = client.decode, client._serializer.loads
+    return lambda value: decode(value) if value[:1] in _BEGINS_AN_INTEGER else loads(value)
+
+
+def _decoded(decode: Callable[[bytes], Any], found: list[bytes | None]) -> list[Any]:
+    try:
+        return [None if each is None else decode(each) for each in found]
+    except Exception as error:
+        raise Undecodable from error
+
+
+def _class_of(thing: object) -> str:
+    return f"{type(thing).__module__}.{type(thing).__qualname__}"
+
+
+_MAKERS: dict[str, Callable[[Any], FastCache | None]] = {
+    "django.core.cache.backends.locmem.LocMemCache": _OverLocMem,
+    "django.core.cache.backends.redis.RedisCache": _of_django,
+    "django_redis.cache.RedisCache": _of_django_redis,
+}

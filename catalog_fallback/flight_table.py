@@ -1,0 +1,77 @@
+"""Who waits for whom in this process? Flights by name, with an event for threads and callbacks for event loops."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+from catalog_fallback.results import Lookup
+
+Name = tuple[str, str]
+
+
+class Flight:
+    """One fetch that others in this process wait for. ``lookup`` is None where its result is not for sharing."""
+
+    __slots__ = ("_callbacks", "_landed", "_lock", "lookup")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._landed = threading.Event()
+        self._callbacks: list[Callable[[], None]] = []
+        self.lookup: Lookup | None = None
+
+    def wait(self, seconds: float) -> None:
+        """Block until the flight has landed, for so long at most."""
+        self._landed.wait(seconds)
+
+    def when_landed(self, callback: Callable[[], None]) -> None:
+        """Call back once, in whatever thread lands it; at once if it has landed."""
+        with self._lock:
+            if not self._landed.is_set():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+    def land(self) -> None:
+        """Let everybody who waits go on."""
+        with self._lock:
+            self._landed.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+
+class FlightTable:
+    """The flights of this process, by name. After a fork the child starts with an empty one."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._flights: dict[Name, Flight] = {}
+        self._pid = os.getpid()
+
+    def __len__(self) -> int:
+        return len(self._flights)
+
+    def join(self, name: Name) -> tuple[Flight, bool]:
+        """Return the flight of that name, and whether it is the caller's own and new."""
+        if self._pid != os.getpid():
+            self._lock, self._flights, self._pid = threading.Lock(), {}, os.getpid()
+        with self._lock:
+            flight = self._flights.get(name)
+            if flight is not None:
+                return flight, False
+            flight = self._flights[name] = Flight()
+            return flight, True
+
+    def land(self, name: Name, flight: Flight) -> None:
+        """End the flight: whoever comes now starts another, whoever waits goes on."""
+        with self._lock:
+            if self._flights.get(name) is flight:
+                del self._flights[name]
+        flight.land()
+
+
+#: The flights of this process.
+table = FlightTable()

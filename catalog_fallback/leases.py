@@ -1,0 +1,130 @@
+"""Which process fetches? A lease in the cache, and a record of how a flight without an entry ended.
+
+The lease's key holds the gate's token, so that a lookup after an invalidation takes a lease of its own. It is taken
+with ``add`` and always expires: a process that is killed blocks nobody for longer than one call. Django's caches have
+no compare-and-delete, so a lease is deleted only while our own clock says that it cannot have expired yet; losing a
+lease costs exclusiveness, nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from catalog_fallback import classify, clock
+from catalog_fallback.cache import EntryCache, Kept, Query
+from catalog_fallback.results import Lookup, State
+
+#: Seconds that a lease lives longer than the call that it is for.
+MARGIN = 2.0
+#: Seconds for which a lease has to be good still if it is to be deleted.
+SAFE_TO_DELETE = 1.0
+#: Seconds for which waiters can read how a flight ended.
+RECORD_LIFE = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """How a flight ended that left no entry: its owner, and the answer that its waiters share.
+
+    ``may_be_stale``: a waiter may show its expired entry instead, where the site allows that.
+    """
+
+    owner: str
+    state: State
+    reason: str
+    retry_after: float | None = None
+    may_be_stale: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """What a waiter sees in one look: who holds the lease, the last record, gate and entry."""
+
+    owner: str | None
+    record: Record | None
+    kept: Kept
+
+
+class Lease:
+    """The right to fetch one item under one gate token, for this process."""
+
+    __slots__ = ("_entries", "_expires_at", "_key", "_query", "owner")
+
+    def __init__(self, entries: EntryCache, query: Query, key: str, owner: str, expires_at: float) -> None:
+        self._entries = entries
+        self._query = query
+        self._key = key
+        self._expires_at = expires_at
+        self.owner = owner
+
+    def extend(self, seconds: float) -> None:
+        """Make the lease outlive another call of at most ``seconds``."""
+        life = seconds + MARGIN
+        self._expires_at = clock.monotonic() + life
+        self._entries.store.touch(self._key, life)
+
+    def end(self, lookup: Lookup | None) -> None:
+        """Leave a record for those who wait where they need one, and give the lease back."""
+        record = None if lookup is None else record_of(lookup, self.owner)
+        if record is not None:
+            value = [self._query.name, record.owner, str(record.state), *_rest(record)]
+            self._entries.store.set(self._entries.record_key(self._query), value, RECORD_LIFE)
+        if self._expires_at - clock.monotonic() >= SAFE_TO_DELETE:
+            self._entries.store.delete(self._key)
+
+
+def take(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease | bool:
+    """Return the lease for a first call of at most ``seconds``; False when somebody has it, True when none is needed.
+
+    None is needed where the cache is this process's own, or cannot tell: then the process's flights are all there is.
+    """
+    if entries.store.is_local:
+        return True
+    owner = os.urandom(8).hex()
+    key = entries.lease_key(query, gate)
+    expires_at = clock.monotonic() + seconds + MARGIN
+    is_mine = entries.store.add(key, owner, seconds + MARGIN)
+    if is_mine is None:
+        return True
+    return Lease(entries, query, key, owner, expires_at) if is_mine else False
+
+
+def watch(entries: EntryCache, query: Query, gate: str) -> Sight:
+    """Look once at lease, record, gate and entry. The lease comes first, for caches that read one key after another."""
+    lease_key, record_key = entries.lease_key(query, gate), entries.record_key(query)
+    found = entries.store.get_many((lease_key, record_key, query.gate_key, query.entry_key))
+    owner = found.get(lease_key)
+    kept = entries.in_hand(query, found.get(query.gate_key), found.get(query.entry_key))
+    return Sight(owner if isinstance(owner, str) else None, _record(found.get(record_key), query.name), kept)
+
+
+def record_of(lookup: Lookup, owner: str) -> Record | None:
+    """Return the record that waiters need, None where they find the answer in an entry or have to fetch themselves."""
+    if lookup.is_stale:
+        return Record(owner, State.UNAVAILABLE, "incomplete_search", lookup.retry_after, may_be_stale=True)
+    if lookup.state is State.UNAVAILABLE:
+        may_be_stale = classify.may_serve_stale(lookup.trace, lookup.state, lookup.reason)
+        return Record(owner, lookup.state, lookup.reason, lookup.retry_after, may_be_stale)
+    if lookup.state is State.NOT_FOUND and lookup.expires_at is None:
+        return Record(owner, lookup.state, lookup.reason)
+    return None
+
+
+def _rest(record: Record) -> tuple[str, float | None, bool]:
+    return record.reason, record.retry_after, record.may_be_stale
+
+
+def _record(value: Any, name: str) -> Record | None:
+    """Return a record that is about the very query, None for anything else."""
+    if not isinstance(value, (list, tuple)) or len(value) != 6 or value[0] != name:
+        return None
+    _name, owner, state, reason, retry_after, may_be_stale = value
+    if not (isinstance(owner, str) and isinstance(reason, str) and state in _RECORDED):
+        return None
+    wait = retry_after if isinstance(retry_after, (int, float)) else None
+    return Record(owner, State(state), reason, wait, may_be_stale is True)
+
+
+_RECORDED = frozenset({State.NOT_FOUND, State.UNAVAILABLE})

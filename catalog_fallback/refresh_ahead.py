@@ -1,0 +1,112 @@
+"""When is a hit so old that it is fetched anew behind the reader's back? REFRESH_AHEAD.
+
+One process refreshes, in one of a few background threads, while hits go on. A refresh that fails changes nothing; what
+is invalidated meanwhile is not kept, by the same token as with every other fetch.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from collections import deque
+from functools import partial
+
+from django.db import connections
+
+from catalog_fallback import clock
+from catalog_fallback.cache import Entry, Query
+from catalog_fallback.flights import refresh
+from catalog_fallback.resilience.time_budget import Deadline
+from catalog_fallback.results import Lookup, State
+
+logger = logging.getLogger("catalog_fallback")
+
+#: Background threads of one process, and refreshes that may wait for one; what comes on top is left to later hits.
+THREADS = 2
+WAITING = 100
+
+
+def is_due(fetched_at: float, expires_at: float, fraction: float) -> bool:
+    """Whether an answer has used up that fraction of its life; moments are seconds since the epoch."""
+    return clock.wall() >= fetched_at + fraction * (expires_at - fetched_at)
+
+
+def _is_entry_due(fraction: float, entry: Entry) -> bool:
+    return is_due(entry.fetched_at, entry.expires_at, fraction)
+
+
+class Refresher:
+    """The background threads of one process; they start with the first refresh and end with the process."""
+
+    def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
+        self._pid = os.getpid()
+        self._wake = threading.Condition()
+        self._waiting: deque[Query] = deque()
+        self._names: set[str] = set()
+        self._threads: list[threading.Thread] = []
+        self._is_over = False
+
+    def submit(self, query: Query) -> bool:
+        """Have the query refreshed in the background; False when it is under way already or there is no room."""
+        if self._pid != os.getpid():
+            self._reset()
+        with self._wake:
+            if self._is_over or query.entry_key in self._names or len(self._waiting) >= WAITING:
+                return False
+            self._names.add(query.entry_key)
+            self._waiting.append(query)
+            if len(self._threads) < THREADS and len(self._threads) < len(self._names):
+                self._start_thread_locked()
+            self._wake.notify()
+            return True
+
+    def _start_thread_locked(self) -> None:
+        if not self._threads:
+            atexit.register(self.stop)
+        thread = threading.Thread(target=self._work, name="catalog-fallback-refresh", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def stop(self, seconds: float = 5.0) -> None:
+        """Drop what waits, and wait for what is under way."""
+        with self._wake:
+            self._is_over = True
+            self._waiting.clear()
+            self._wake.notify_all()
+        for thread in self._threads:
+            thread.join(seconds)
+
+    def _work(self) -> None:
+        while (query := self._next()) is not None:
+            try:
+                deadline = Deadline(clock.monotonic() + query.catalog.budget)
+                refresh(query, deadline, partial(_is_entry_due, query.catalog.refresh_ahead))
+            except Exception:
+                logger.exception("Catalog %r: a refresh ahead of expiry raised.", query.catalog.alias)
+            finally:
+                connections.close_all()
+                with self._wake:
+                    self._names.discard(query.entry_key)
+
+    def _next(self) -> Query | None:
+        with self._wake:
+            while not self._waiting and not self._is_over:
+                self._wake.wait()
+            return self._waiting.popleft() if self._waiting else None
+
+
+refresher = Refresher()
+
+
+def notice(query: Query, lookup: Lookup) -> None:
+    """Take notice of a hit; have it refreshed when that is due."""
+    fetched_at, expires_at = lookup.fetched_at, lookup.expires_at
+    if lookup.state is not State.FOUND or fetched_at is None or expires_at is None:
+        return
+    if is_due(fetched_at.timestamp(), expires_at.timestamp(), query.catalog.refresh_ahead):
+        refresher.submit(query)
