@@ -21,19 +21,22 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Surroundings, int], list[Row]]]] = {
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     made = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    made.add_argument("names", nargs="*", choices=[*BENCHMARKS, []], help="what to measure; nothing means everything")
+    made.add_argument("names", nargs="*", metavar="name", help="what to measure; nothing means everything")
     made.add_argument("--list", action="store_true", help="say what there is, and measure nothing")
     made.add_argument("--check", action="store_true", help="exit with 1 if a figure misses its bar")
     made.add_argument("--rounds", type=int, default=31, help="rounds of each benchmark (default: %(default)s)")
     made.add_argument("--large", action="store_true", help="also measure what takes minutes (a million stopped IDs)")
-    made.add_argument("--json", type=Path, default=report.RESULTS / "latest.json", metavar="FILE")
-    made.add_argument("--markdown", type=Path, default=report.RESULTS / "latest.md", metavar="FILE")
+    made.add_argument("--json", type=Path, metavar="FILE", default=report.RESULTS / "latest.json")
+    made.add_argument("--markdown", type=Path, metavar="FILE", default=report.RESULTS / "latest.md")
     return made
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure what was asked for; return the exit code."""
-    options = parser().parse_args(arguments)
+    reader = parser()
+    options = reader.parse_args(arguments)
+    if unknown := [name for name in options.names if name not in BENCHMARKS]:
+        reader.error(f"unknown: {', '.join(unknown)} (there are {', '.join(BENCHMARKS)})")
     if options.list:
         for name, (title, _) in BENCHMARKS.items():
             print(f"{name:10} {title}")

@@ -19,7 +19,7 @@ FIELDS = {
     "currency": "EUR",
     "stock": 41,
     "tags": ["kitchen", "mug"],
-    "description": "A mug for tea or coffee, glazed by hand, that may go into the dishwasher.",
+    "description": "A mug for tea or coffee, glazed by hand, for the dishwasher and, when empty, the oven.",
 }
 
 

@@ -37,6 +37,11 @@ def run(around: Surroundings, rounds: int) -> list[Row]:
     ]
 
 
+def row_names() -> list[str]:
+    """The names of the rows."""
+    return [_name(kind, size) for kind in _CATALOGS for size in STOP_LISTS.values()]
+
+
 def _name(kind: str, size: int) -> str:
     return f"{kind}, {size:,} stopped IDs"
 

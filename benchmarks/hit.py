@@ -18,6 +18,8 @@ _HITS = {
     "hit, LocMem, STOP_CHECK=cache": "locmem",
     "hit, LocMem, STOP_CHECK=auto (asks the database)": "locmem-auto",
 }
+_COUNTED = ("hit, django-redis", "hit, Django's RedisCache")
+_QUERIES = "hit, STOP_CHECK=cache: database queries"
 _DOGPILE = "dogpile.cache over Redis (one key, no stop list)"
 
 
@@ -36,6 +38,11 @@ def run(around: Surroundings, rounds: int) -> list[Row]:
     if has_dogpile:
         rows.append(_row(_DOGPILE, timings, floor_of("hit, django-redis")))
     return rows + ([] if has_dogpile else peers.missing([_DOGPILE])) + _counts(around)
+
+
+def row_names() -> list[str]:
+    """The names of the rows of our own."""
+    return [*_HITS, *(f"{name}: commands" for name in _COUNTED), _QUERIES]
 
 
 def hit_of(catalog: str) -> Case:
@@ -79,10 +86,10 @@ def _row(name: str, timings: dict[str, Timing], base: str) -> Row:
 
 def _counts(around: Surroundings) -> list[Row]:
     rows = []
-    for name in ("hit, django-redis", "hit, Django's RedisCache"):
+    for name in _COUNTED:
         counts = counting.commands(around.redis, hit_of(_HITS[name]))
         rows.append(Row(f"{name}: commands", sum(counts.values()), note=counting.as_note(counts)))
     hit = hit_of("django-redis")
     with counting.queries() as counted:
         hit()
-    return [*rows, Row("hit, STOP_CHECK=cache: database queries", counted.count)]
+    return [*rows, Row(_QUERIES, counted.count)]

@@ -18,6 +18,8 @@ _CALL = "one source call, keep-alive"
 _MISSES = {"miss, django-redis": "django-redis", "miss, Django's RedisCache": "django", "miss, LocMem": "locmem"}
 _NAIVE = "naive: cache.get, the call, cache.set (django-redis)"
 _QUERY = "part of a miss: the stop-list query (SQLite)"
+_COMMANDS = "miss, django-redis: commands"
+_QUERIES = "miss: database queries"
 _DOGPILE = "dogpile.cache over Redis, mutex in the process"
 _REQUESTS_CACHE = "requests-cache over Redis"
 #: Optional peers: row → module.
@@ -38,6 +40,11 @@ def run(around: Surroundings, rounds: int) -> list[Row]:
     timings = interleave(cases, rounds, seconds=0.02)
     rows = [_row(name, timings) for name in cases]
     return rows + peers.missing([name for name in _PEERS if name not in cases]) + _counts(around)
+
+
+def row_names() -> list[str]:
+    """The names of the rows of our own."""
+    return [_CALL, *_MISSES, _QUERY, _COMMANDS, _QUERIES]
 
 
 def miss_of(catalog: str, around: Surroundings) -> Case:
@@ -114,6 +121,6 @@ def _counts(around: Surroundings) -> list[Row]:
     with counting.queries() as counted:
         miss()
     return [
-        Row("miss, django-redis: commands", sum(counts.values()), note=counting.as_note(counts)),
-        Row("miss: database queries", counted.count),
+        Row(_COMMANDS, sum(counts.values()), note=counting.as_note(counts)),
+        Row(_QUERIES, counted.count),
     ]

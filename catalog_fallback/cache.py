@@ -216,10 +216,11 @@ class EntryCache:
             None if entry.item is None else dict(entry.item),
             entry.is_checked,
         ]
-        self.store.set(query.entry_key, value, life)
         needs_touch = not is_new_gate or self._found_life > self._gate_life
         if entry.state is State.FOUND and needs_touch:
-            self.store.touch(query.gate_key, self._found_life)
+            self.store.set_and_touch(query.entry_key, value, life, query.gate_key, self._found_life)
+        else:
+            self.store.set(query.entry_key, value, life)
 
     def keep_stopped(self, query: Query, gate: str) -> None:
         """Write "stopped" under the gate's token."""

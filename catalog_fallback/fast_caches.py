@@ -8,6 +8,7 @@ client, several servers) is used through the methods of its backend.
 
 from __future__ import annotations
 
+import functools
 import pickle
 from collections import OrderedDict
 from collections.abc import Callable
@@ -42,6 +43,12 @@ class FastCache(Protocol):
     def delete(self, key: str) -> bool:
         """Delete; return whether it was there."""
 
+    def add_and_read(self, key: str, value: Any, seconds: int, keys: tuple[str, ...]) -> tuple[bool, list[Any] | None]:
+        """Do ``add``, then ``read``; None in the place of values of which one cannot be decoded."""
+
+    def set_and_touch(self, key: str, value: Any, seconds: int, touched: str, touched_seconds: int) -> None:
+        """Do ``set``, then ``touch`` another key."""
+
 
 def fast_cache(cache: Any) -> FastCache | None:
     """Return the faster way to a Django cache, None where there is none."""
@@ -72,6 +79,13 @@ class _OverLocMem:
             found = [self._pickle_locked(self._make_key(key)) for key in keys]
         return _decoded(pickle.loads, found)
 
+    def add_and_read(self, key: str, value: Any, seconds: int, keys: tuple[str, ...]) -> tuple[bool, list[Any] | None]:
+        return self.add(key, value, seconds), _or_none(self.read, keys)
+
+    def set_and_touch(self, key: str, value: Any, seconds: int, touched: str, touched_seconds: int) -> None:
+        self.set(key, value, seconds)
+        self.touch(touched, touched_seconds)
+
     def _pickle_locked(self, key: str) -> bytes | None:
         if self._has_expired(key):
             return None
@@ -81,7 +95,7 @@ class _OverLocMem:
 
 
 class _OverRedis:
-    """One command an operation, through redis-py."""
+    """One command an operation and one round trip a method, through redis-py."""
 
     def __init__(
         self,
@@ -100,17 +114,32 @@ class _OverRedis:
         return _decoded(self._decode, self._client().execute_command("MGET", *made, keys=made))
 
     def add(self, key: str, value: Any, seconds: int) -> bool:
-        arguments = self._make_key(key), self._encode(value), "EX", seconds, "NX"
-        return bool(self._client().execute_command("SET", *arguments))
+        return bool(self._client().execute_command(*self._set(key, value, seconds), "NX"))
 
     def set(self, key: str, value: Any, seconds: int) -> None:
-        self._client().execute_command("SET", self._make_key(key), self._encode(value), "EX", seconds)
+        self._client().execute_command(*self._set(key, value, seconds))
 
     def touch(self, key: str, seconds: int) -> bool:
         return bool(self._client().execute_command("EXPIRE", self._make_key(key), seconds))
 
     def delete(self, key: str) -> bool:
         return bool(self._client().execute_command("DEL", self._make_key(key)))
+
+    def add_and_read(self, key: str, value: Any, seconds: int, keys: tuple[str, ...]) -> tuple[bool, list[Any] | None]:
+        together = self._client().pipeline(transaction=False)
+        together.execute_command(*self._set(key, value, seconds), "NX")
+        together.execute_command("MGET", *map(self._make_key, keys))
+        is_new, found = together.execute()
+        return bool(is_new), _or_none(functools.partial(_decoded, self._decode), found)
+
+    def set_and_touch(self, key: str, value: Any, seconds: int, touched: str, touched_seconds: int) -> None:
+        together = self._client().pipeline(transaction=False)
+        together.execute_command(*self._set(key, value, seconds))
+        together.execute_command("EXPIRE", self._make_key(touched), touched_seconds)
+        together.execute()
+
+    def _set(self, key: str, value: Any, seconds: int) -> tuple[Any, ...]:
+        return "SET", self._make_key(key), self._encode(value), "EX", seconds
 
 
 def _of_django(cache: Any) -> FastCache | None:
@@ -144,6 +173,13 @@ def _decoded(decode: Callable[[bytes], Any], found: list[bytes | None]) -> list[
         return [None if each is None else decode(each) for each in found]
     except Exception as error:
         raise Undecodable from error
+
+
+def _or_none(read: Callable[[Any], list[Any]], what: Any) -> list[Any] | None:
+    try:
+        return read(what)
+    except Undecodable:
+        return None
 
 
 def _class_of(thing: object) -> str:

@@ -223,7 +223,7 @@ def _watch(fill: Fill, gate: str, seen: Entry | None, owner: str | None) -> tupl
 def _fly(boarding: Boarding, seen: Entry | None) -> Lookup | None:
     """Read again (another flight may have landed just before this one began), then fetch."""
     fill = boarding.fill
-    kept = fill.entries.look(fill.query)
+    kept = fill.entries.look(fill.query) if boarding.lease is None else boarding.lease.kept
     if kept.gate is None:  # lost again at once: nothing can be kept, and nobody may share
         boarding.leave()
         return fill.fetch(None, None, is_new_gate=False)[0]

@@ -48,16 +48,20 @@ class Sight:
 
 
 class Lease:
-    """The right to fetch one item under one gate token, for this process."""
+    """The right to fetch one item under one gate token, for this process.
 
-    __slots__ = ("_entries", "_expires_at", "_key", "_query", "owner")
+    ``kept`` is what the cache had in hand just after the lease was won: the second look that the owner owes.
+    """
 
-    def __init__(self, entries: EntryCache, query: Query, key: str, owner: str, expires_at: float) -> None:
+    __slots__ = ("_entries", "_expires_at", "_key", "_query", "kept", "owner")
+
+    def __init__(self, entries: EntryCache, query: Query, key: str, owner: str, expires_at: float, kept: Kept) -> None:
         self._entries = entries
         self._query = query
         self._key = key
         self._expires_at = expires_at
         self.owner = owner
+        self.kept = kept
 
     def extend(self, seconds: float) -> None:
         """Make the lease outlive another call of at most ``seconds``."""
@@ -85,10 +89,11 @@ def take(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease 
     owner = os.urandom(8).hex()
     key = entries.lease_key(query, gate)
     expires_at = clock.monotonic() + seconds + MARGIN
-    is_mine = entries.store.add(key, owner, seconds + MARGIN)
+    life = seconds + MARGIN
+    is_mine, pair = entries.store.add_and_get_pair(key, owner, life, query.gate_key, query.entry_key)
     if is_mine is None:
         return True
-    return Lease(entries, query, key, owner, expires_at) if is_mine else False
+    return Lease(entries, query, key, owner, expires_at, entries.in_hand(query, *pair)) if is_mine else False
 
 
 def watch(entries: EntryCache, query: Query, gate: str) -> Sight:

@@ -31,7 +31,7 @@ class StopEvent:
     stopped_by_id: Any = None
 
     def fields(self) -> Mapping[str, Any]:
-        """Return the columns that the event sets; a release keeps the reason of the stop, an empty note the old note."""
+        """Return the columns that the event sets; a release keeps the reason, an empty note keeps the note."""
         values: dict[str, Any] = {
             "is_active": self.is_active,
             "event_at": self.event_at,
@@ -120,4 +120,6 @@ def _write_once(event: StopEvent, item_ids: Sequence[str], using: str) -> list[s
     for row in new:
         row.reason = event.reason or StopReason.OTHER
     table.bulk_create(new)
+    # Each row was given a moment of its own; with one for all they can be confirmed together.
+    rows.exclude(item_id__in=list(known)).update(updated_at=fields["updated_at"])
     return [each for each in item_ids if each not in known or known[each] == event.event_at]

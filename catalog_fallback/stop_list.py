@@ -206,10 +206,10 @@ def _publish_chunk(entries: EntryCache, item_ids: Sequence[str], *, keeps_marks:
         before = _state(catalog, left)
         written = _write_gates(entries, left, before, keeps_marks=keeps_marks)
         after = _state(catalog, left)
-        settled = [each for each in left if each in written and _is_stopped(after, each) == _is_stopped(before, each)]
+        settled = {each for each in left if each in written and _is_stopped(after, each) == _is_stopped(before, each)}
         if not _in_transaction(connections[database()]):
             _confirm(catalog, settled, after)
-        left = [each for each in left if each not in set(settled)]
+        left = [each for each in left if each not in settled]
         if not left:
             return
         if pause is None or (tries > 1 and clock.monotonic() - started_at >= TRY_FOR):
@@ -247,17 +247,20 @@ def _write_gates(entries: EntryCache, item_ids: Sequence[str], state: _State, *,
     return {item_id for item_id, key in keys.items() if found.get(key) == tokens[key]}
 
 
-def _confirm(catalog: str, item_ids: Sequence[str], state: _State) -> None:
+def _confirm(catalog: str, item_ids: Iterable[str], state: _State) -> None:
     """Note in the rows that the cache has confirmed this very state of theirs."""
     groups: dict[tuple[bool, datetime], list[str]] = defaultdict(list)
     for item_id in item_ids:
         is_active, updated_at, is_unconfirmed = state.get(item_id, _NO_ROW)
         if is_unconfirmed:
             groups[is_active, updated_at].append(item_id)
+    if not groups:
+        return
     try:
-        for (is_active, updated_at), ids in groups.items():
-            rows = _rows(catalog).filter(item_id__in=ids, is_active=is_active, updated_at=updated_at)
-            rows.update(published_at=timezone.now())
+        with transaction.atomic(using=database()):
+            for (is_active, updated_at), ids in groups.items():
+                rows = _rows(catalog).filter(item_id__in=ids, is_active=is_active, updated_at=updated_at)
+                rows.update(published_at=timezone.now())
     except DatabaseError as error:
         logger.warning("Catalog %r: published, but not noted in the rows (%s).", catalog, type(error).__name__)
 

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-import pickle
 import threading
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -20,6 +18,7 @@ from django.core.cache.backends.dummy import DummyCache
 from django.core.cache.backends.locmem import LocMemCache
 
 from catalog_fallback import clock
+from catalog_fallback.cache_errors import VALUE_ERRORS, is_about_a_value, is_timeout
 from catalog_fallback.fast_caches import FastCache, fast_cache
 
 logger = logging.getLogger("catalog_fallback")
@@ -36,19 +35,6 @@ SLOW = 2.0
 #: Backends whose objects may be used by any thread, so that asking ``caches`` once is enough.
 _SHARED_BACKENDS = frozenset(
     {"django.core.cache.backends.locmem", "django.core.cache.backends.redis", "django_redis.cache"}
-)
-#: What serializers raise over bytes that they do not understand; the cache itself is well.
-_VALUE_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    EOFError,
-    ImportError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-    pickle.PickleError,
-    zlib.error,
 )
 
 
@@ -130,6 +116,28 @@ class Store:
         """Give the key a new life, if it and the cache are there."""
         self._attempt(lambda: self._operations.touch(key, whole_seconds(ttl)), None)
 
+    def add_and_get_pair(
+        self, key: str, value: Any, ttl: float, first: str, second: str
+    ) -> tuple[bool | None, tuple[Any, Any]]:
+        """Do ``add`` and then ``get_pair``; in one round trip on Redis."""
+        fast = self._fast
+        if fast is None:
+            return self.add(key, value, ttl), self.get_pair(first, second)
+        life, keys = whole_seconds(ttl), (first, second)
+        otherwise: tuple[bool | None, list[Any] | None] = (None, [None, None])
+        is_new, found = self._attempt(lambda: fast.add_and_read(key, value, life, keys), otherwise)
+        return is_new, self.get_pair(first, second) if found is None else (found[0], found[1])
+
+    def set_and_touch(self, key: str, value: Any, ttl: float, touched: str, touched_ttl: float) -> None:
+        """Do ``set`` and then ``touch`` another key; in one round trip on Redis."""
+        fast = self._fast
+        if fast is None:
+            self.set(key, value, ttl)
+            self.touch(touched, touched_ttl)
+            return
+        life, touched_life = whole_seconds(ttl), whole_seconds(touched_ttl)
+        self._attempt(lambda: fast.set_and_touch(key, value, life, touched, touched_life), None)
+
     def delete(self, key: str) -> None:
         """Delete, if the cache takes it."""
         self._attempt(lambda: self._operations.delete(key), None)
@@ -170,7 +178,7 @@ class Store:
 
     def _without_what_failed(self, keys: tuple[str, ...], error: Exception, started: float) -> Mapping[str, Any]:
         """One value that cannot be decoded must not hide the others; after other trouble there is no second try."""
-        if not _is_about_a_value(error):
+        if not is_about_a_value(error):
             self._failed(error, started)
             return {}
         found = {key: self._attempt(lambda key=key: self._get_or_none(key), None) for key in keys}  # type: ignore[misc]
@@ -179,7 +187,7 @@ class Store:
     def _get_or_none(self, key: str) -> Any:
         try:
             return self.backend.get(key)
-        except _VALUE_ERRORS:
+        except VALUE_ERRORS:
             return None
 
     def _may_try(self, now: float) -> bool:
@@ -194,7 +202,7 @@ class Store:
     def _failed(self, error: Exception, started: float) -> None:
         with self._lock:
             self._errors += 1
-            is_slow = _is_timeout(error) or clock.monotonic() - started > SLOW
+            is_slow = is_timeout(error) or clock.monotonic() - started > SLOW
             if not is_slow and self._errors < ERRORS_BEFORE_PAUSE:
                 return
             is_new = not self._paused_until
@@ -229,26 +237,3 @@ def _sure(answer: object) -> bool:
     if answer is None:
         raise _Unsure("add() returned None")
     return bool(answer)
-
-
-def _chain(error: BaseException | None) -> Iterable[BaseException]:
-    """The error and what it was raised from: django-redis wraps the real one."""
-    for _ in range(5):
-        if error is None:
-            return
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _is_timeout(error: Exception) -> bool:
-    return any(isinstance(each, TimeoutError) or "Timeout" in type(each).__name__ for each in _chain(error))
-
-
-def _is_about_a_value(error: Exception) -> bool:
-    return isinstance(error, _VALUE_ERRORS) and not _is_connection_trouble(error)
-
-
-def _is_connection_trouble(error: Exception) -> bool:
-    return _is_timeout(error) or any(
-        isinstance(each, OSError) or "Connection" in type(each).__name__ for each in _chain(error)
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -10,7 +11,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -22,11 +23,12 @@ MISSING = "no service: "
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of the loopback interface that nobody listens on, below those that the system hands out by itself."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def is_listening(host: str, port: int) -> bool:
@@ -64,10 +66,10 @@ class Valkey:
             stdout=subprocess.DEVNULL,
         )
         for _ in range(1000):
-            if is_listening("127.0.0.1", self.port):
-                return self.process
             if self.process.poll() is not None:
                 break
+            if is_listening("127.0.0.1", self.port):
+                return self.process
             time.sleep(0.01)
         raise RuntimeError(f"Valkey did not start (exit code {self.process.poll()}).")
 

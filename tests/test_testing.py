@@ -184,7 +184,7 @@ MISTAKES: dict[type[Source], set[str]] = {
     },
     RemembersTheFirst: {
         *("test_good_body_is_found", "test_item_can_be_kept", "test_wrong_id", "test_unnamed_item"),
-        *("test_bom", "test_damage"),
+        *("test_good_reply_over_http", "test_bom", "test_damage"),
     },
     KeepsObjects: {"test_item_can_be_kept"},
     NeverNotFound: {"test_not_found_bodies"},

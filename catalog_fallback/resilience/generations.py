@@ -59,12 +59,25 @@ class Generations:
     def follow(self, generation: str, new: Link) -> Successor | None:
         """Make ``new`` the successor of a generation. Returns who that is now; None when the store cannot tell."""
         key = self._next(generation)
-        winner = new if self._store.add(key, new, self._life) else _link(self._store.get_many((key,)).get(key))
+        winner = self._first(key, new)
         if winner is None:
             return None
         self._store.set(f"{self._head}:hint", winner, self._life)
         self.last = winner
         return Successor(winner, winner["g"] == new["g"])
+
+    def _first(self, key: str, new: Link) -> Link | None:
+        """Return the link under the key, the new one if there was none. Garbage is removed, and tried once more."""
+        for _ in range(2):
+            if self._store.add(key, new, self._life):
+                return new
+            found = self._store.get_many((key,))
+            if key not in found:
+                return None
+            if link := _link(found[key]):
+                return link
+            self._store.delete(key)
+        return None
 
     def _next(self, generation: str) -> str:
         return f"{self._head}:next:{generation}"

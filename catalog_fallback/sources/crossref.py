@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from catalog_fallback import classify, clock
+from catalog_fallback import classify
 from catalog_fallback.results import Reply, Request, Verdict
-from catalog_fallback.sources import json_body, text
+from catalog_fallback.sources import json_body, json_reply, text
 from catalog_fallback.sources.json_path import dig, first, objects
 from catalog_fallback.sources.papers import PaperSource, what_is_wrong_with
 
@@ -34,12 +34,9 @@ class CrossrefSource(PaperSource):
         """Return what the reply means: a 404 is judged by its text, a 200 by its JSON."""
         if reply.status == 404 and reply.body.strip() == NOT_FOUND:
             return classify.verdict("empty_result")
-        refused = classify.by_status(reply, clock.wall())
-        if refused is not None:
-            return refused
-        answer = json_body.decode(reply.body, _UNIQUE_NAMES)
-        if answer is json_body.INVALID_JSON:
-            return classify.verdict("invalid_json")
+        answer = json_reply.document(reply, _UNIQUE_NAMES)
+        if isinstance(answer, Verdict):
+            return answer
         if not _is_work(answer):
             return classify.verdict("invalid_schema")
         return _judge(answer["message"], item_id)

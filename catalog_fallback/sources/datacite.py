@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from catalog_fallback import classify, clock
+from catalog_fallback import classify
 from catalog_fallback.results import Reply, Verdict
-from catalog_fallback.sources import json_body, text
+from catalog_fallback.sources import json_body, json_reply, text
 from catalog_fallback.sources.json_path import dig, objects
 from catalog_fallback.sources.papers import PaperSource, what_is_wrong_with
 
@@ -22,14 +22,11 @@ class DataCiteSource(PaperSource):
 
     def parse(self, reply: Reply, item_id: str) -> Verdict:
         """Return what the reply means."""
-        answer = json_body.decode(reply.body, _UNIQUE_NAMES) if reply.status in (200, 404) else None
-        if reply.status == 404 and _says_not_found(answer):
+        if reply.status == 404 and _says_not_found(json_body.decode(reply.body, _UNIQUE_NAMES)):
             return classify.verdict("empty_result")
-        refused = classify.by_status(reply, clock.wall())
-        if refused is not None:
-            return refused
-        if answer is json_body.INVALID_JSON:
-            return classify.verdict("invalid_json")
+        answer = json_reply.document(reply, _UNIQUE_NAMES)
+        if isinstance(answer, Verdict):
+            return answer
         record = answer.get("data") if isinstance(answer, dict) else None
         return _judge(record, item_id) if isinstance(record, dict) else classify.verdict("invalid_schema")
 

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from catalog_fallback import classify, clock
+from catalog_fallback import classify
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.headers import MAX_RETRY_AFTER
 from catalog_fallback.results import Reply, Request, Verdict
-from catalog_fallback.sources import json_body, text
+from catalog_fallback.sources import json_body, json_reply, text
 from catalog_fallback.sources.books import BookSource
 from catalog_fallback.sources.identifiers import isbn13_or_none
 from catalog_fallback.sources.json_path import dig, objects
@@ -60,13 +60,11 @@ class GoogleBooksSource(BookSource):
 
     def parse(self, reply: Reply, item_id: str) -> Verdict:
         """Return what the reply means: "not found" is a complete list of volumes with nothing in it."""
-        refused = classify.by_status(reply, clock.wall())
-        if refused is not None:
-            is_over = reply.status == 429 and _is_daily_quota(reply.body)
-            return dataclasses.replace(refused, retry_after=MAX_RETRY_AFTER) if is_over else refused
-        found = json_body.decode(reply.body, _UNIQUE_NAMES)
-        if found is json_body.INVALID_JSON:
-            return classify.verdict("invalid_json")
+        if reply.status == 429 and _is_daily_quota(reply.body):
+            return classify.verdict("http_429", MAX_RETRY_AFTER)
+        found = json_reply.document(reply, _UNIQUE_NAMES)
+        if isinstance(found, Verdict):
+            return found
         if not isinstance(found, dict) or found.get("kind") != "books#volumes":
             return classify.verdict("invalid_schema")
         return _judge(found.get("items", []), found.get("totalItems"), item_id)

@@ -41,8 +41,6 @@ class Envelope:
 
     def judge(self, document: Any, item_id: str) -> Verdict:
         """Return what a decoded body means for the item that was asked for."""
-        if document is json_body.INVALID_JSON:
-            return classify.verdict("invalid_json")
         if self.says_not_found(document):
             return classify.verdict("empty_result")
         item = follow(document, self.item)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from catalog_fallback import classify, clock
+from catalog_fallback import classify
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import Reply, Verdict
-from catalog_fallback.sources import json_body
+from catalog_fallback.sources import json_body, json_reply
 from catalog_fallback.sources.base import Source
 from catalog_fallback.sources.json_envelope import envelope
 
@@ -45,10 +45,10 @@ class JSONItemSource(Source):
 
     def parse(self, reply: Reply, item_id: str) -> Verdict:
         """Return what the reply means: status, then JSON, then envelope, then item."""
-        refused = classify.by_status(reply, clock.wall())
-        if refused is None:
-            return self._envelope.judge(json_body.decode(reply.body, self._envelope.unique), item_id)
-        if reply.status == 404 and self._envelope.not_found_when:
-            document = json_body.decode(reply.body, self._envelope.unique)
-            return classify.verdict("empty_result") if self._envelope.says_not_found(document) else refused
-        return refused
+        if reply.status == 404 and self._envelope.says_not_found(self._decoded(reply)):
+            return classify.verdict("empty_result")
+        document = json_reply.document(reply, self._envelope.unique)
+        return document if isinstance(document, Verdict) else self._envelope.judge(document, item_id)
+
+    def _decoded(self, reply: Reply) -> Any:
+        return json_body.decode(reply.body, self._envelope.unique)

@@ -7,11 +7,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from catalog_fallback import classify, clock
+from catalog_fallback import classify
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.results import NoReply, Reply, Request, Verdict
-from catalog_fallback.sources import identifiers, json_body, text
+from catalog_fallback.sources import identifiers, json_body, json_reply, text
 from catalog_fallback.sources.base import Source
 from catalog_fallback.sources.json_path import dig, objects
 
@@ -84,15 +84,14 @@ class OpenFoodFactsSource(Source):
 
     def parse(self, reply: Reply, item_id: str) -> Verdict:
         """Return what the reply means: 200 and 404 are judged by the words in the body, in the form of v0, v2 or v3."""
-        answer = json_body.decode(reply.body, _UNIQUE_NAMES) if reply.status in (200, 404) else None
-        refusal = _refusal(answer) if isinstance(answer, dict) else None
+        if reply.status == 404:
+            return classify.verdict(_refusal(json_body.decode(reply.body, _UNIQUE_NAMES)) or "http_404")
+        answer = json_reply.document(reply, _UNIQUE_NAMES)
+        if isinstance(answer, Verdict):
+            return answer
+        refusal = _refusal(answer)
         if refusal is not None:
             return classify.verdict(refusal)
-        refused = classify.by_status(reply, clock.wall())
-        if refused is not None:
-            return refused
-        if answer is json_body.INVALID_JSON:
-            return classify.verdict("invalid_json")
         if not isinstance(answer, dict) or not _is_find(answer):
             return classify.verdict("invalid_schema")
         return _judge(answer, item_id, _language(reply.headers.get(_ASKED_IN, self.config.language)))
@@ -110,8 +109,10 @@ def _is_in_store(gtin: str) -> bool:
     return gtin[6] == "2" if is_short else gtin.startswith(("02", "002", "004"))
 
 
-def _refusal(answer: dict[str, Any]) -> str | None:
+def _refusal(answer: Any) -> str | None:
     """Return the reason where the words say that there is no product to show, None where they do not."""
+    if not isinstance(answer, dict):
+        return None
     errors = objects(answer.get("errors"), text.MAX_ENTRIES)
     messages = {message for message in (dig(error, "message", "id") for error in errors) if isinstance(message, str)}
     for word, reason in _MESSAGES:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from catalog_fallback import classify, clock
+from catalog_fallback import classify
 from catalog_fallback.results import Reply, Verdict
-from catalog_fallback.sources import json_body, text
+from catalog_fallback.sources import json_body, json_reply, text
 from catalog_fallback.sources.books import BatchBookSource
 from catalog_fallback.sources.identifiers import isbn13_or_none
 
@@ -24,12 +24,9 @@ class OpenLibrarySource(BatchBookSource):
 
     def parse_many(self, reply: Reply, item_ids: Sequence[str]) -> dict[str, Verdict]:
         """Return a verdict for each ID; a key that nobody asked for makes the whole reply worthless."""
-        refused = classify.by_status(reply, clock.wall())
-        if refused is not None:
-            return dict.fromkeys(item_ids, refused)
-        records = json_body.decode(reply.body, _UNIQUE_NAMES)
-        if records is json_body.INVALID_JSON:
-            return dict.fromkeys(item_ids, classify.verdict("invalid_json"))
+        records = json_reply.document(reply, _UNIQUE_NAMES)
+        if isinstance(records, Verdict):
+            return dict.fromkeys(item_ids, records)
         by_isbn = _by_isbn(records)
         if by_isbn is None or not by_isbn.keys() <= set(item_ids):
             return dict.fromkeys(item_ids, classify.verdict("invalid_schema"))

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from catalog_fallback import classify, clock
+from catalog_fallback import classify
 from catalog_fallback.results import Reply, Verdict
-from catalog_fallback.sources import json_body, text
+from catalog_fallback.sources import json_body, json_reply, text
 from catalog_fallback.sources.books import BatchBookSource
 from catalog_fallback.sources.identifiers import isbn13_or_none
 from catalog_fallback.sources.json_path import dig
@@ -26,12 +26,9 @@ class OpenBDSource(BatchBookSource):
 
     def parse_many(self, reply: Reply, item_ids: Sequence[str]) -> dict[str, Verdict]:
         """Return a verdict for each ID; a list of another length could not be told apart, so it is worthless."""
-        refused = classify.by_status(reply, clock.wall())
-        if refused is not None:
-            return dict.fromkeys(item_ids, refused)
-        records = json_body.decode(reply.body, _UNIQUE_NAMES)
-        if records is json_body.INVALID_JSON:
-            return dict.fromkeys(item_ids, classify.verdict("invalid_json"))
+        records = json_reply.document(reply, _UNIQUE_NAMES)
+        if isinstance(records, Verdict):
+            return dict.fromkeys(item_ids, records)
         if not isinstance(records, list) or len(records) != len(item_ids):
             return dict.fromkeys(item_ids, classify.verdict("invalid_schema"))
         return {item_id: _judge(record, item_id) for item_id, record in zip(item_ids, records, strict=True)}

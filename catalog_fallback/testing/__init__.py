@@ -13,9 +13,10 @@
 :class:`SourceContract` tries an adapter of your own against everything that goes wrong: see "Add a source".
 """
 
+from catalog_fallback.testing.body_contract import BodyContract
 from catalog_fallback.testing.clock import FrozenClock
 from catalog_fallback.testing.contract import SourceContract
 from catalog_fallback.testing.fakes import FakeSource, fake_source
 from catalog_fallback.testing.overriding import override_catalog
 
-__all__ = ["FakeSource", "FrozenClock", "SourceContract", "fake_source", "override_catalog"]
+__all__ = ["BodyContract", "FakeSource", "FrozenClock", "SourceContract", "fake_source", "override_catalog"]

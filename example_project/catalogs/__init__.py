@@ -1,1 +1,1 @@
-"""Which catalogs does the example ask? Four simulated HTTP APIs in one local server, standard library only."""
+"""Which catalogs does the example ask? Eight simulated HTTP APIs in one local server, standard library only."""

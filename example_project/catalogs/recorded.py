@@ -8,20 +8,35 @@ from pathlib import Path
 from typing import Any
 
 from catalogs.answers import Answer
+from catalogs.products import gtin
 
 #: The name of an adapter in checks.json → our catalog.
-_ADAPTERS = {"openbd": "openbd", "openlibrary": "open_library"}
+_ADAPTERS = {
+    "openbd": "openbd",
+    "openlibrary": "open_library",
+    "openfoodfacts": "open_food_facts",
+    "crossref": "crossref",
+    "datacite": "datacite",
+}
+_DOI_URL = "https://doi.org/"
 
 
 def load(directory: Path) -> Mapping[tuple[str, str], Answer]:
-    """Recorded replies by (catalog, ISBN-13); where several were recorded for one ISBN, a found one is taken."""
+    """Recorded replies by (catalog, ID); where several were recorded for one ID, a found one is taken."""
     index = {entry["file"]: entry for entry in _read(directory / "index.json")}
     replies: dict[tuple[str, str], Answer] = {}
     checks = [check for check in _read(directory / "checks.json") if _is_usable(check, index)]
     for check in sorted(checks, key=lambda check: bool(check["expect"] != "found")):
-        key = (_ADAPTERS[check["adapter"]], isbn13(check["asked"]))
-        replies.setdefault(key, _answer(directory, index[check["file"]]))
+        catalog = _ADAPTERS[check["adapter"]]
+        replies.setdefault((catalog, filed_as(catalog, check["asked"])), _answer(directory, index[check["file"]]))
     return replies
+
+
+def filed_as(catalog: str, item_id: str) -> str:
+    """The one form of an ID under which this catalog's replies are filed."""
+    if catalog in {"crossref", "datacite"}:
+        return item_id.removeprefix(_DOI_URL).lower()
+    return gtin(item_id) if catalog == "open_food_facts" else isbn13(item_id)
 
 
 def isbn13(text: str) -> str:
@@ -41,7 +56,7 @@ def _is_usable(check: Mapping[str, Any], index: Mapping[str, Any]) -> bool:
 def _answer(directory: Path, entry: Mapping[str, Any]) -> Answer:
     headers = {name.title(): value for name, value in entry["headers"].items()}
     content_type = headers.pop("Content-Type", "application/octet-stream")
-    return Answer(int(entry["status"]), (directory / entry["file"]).read_bytes(), content_type, headers)
+    return Answer(int(str(entry["status"])[:3]), (directory / entry["file"]).read_bytes(), content_type, headers)
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

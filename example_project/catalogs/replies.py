@@ -8,6 +8,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from catalogs.answers import Answer, as_json
 from catalogs.books import IN_OPEN_LIBRARY, IN_OPENBD, IN_PRIMARY, IN_SECONDARY, Book
+from catalogs.papers import crossref, datacite
+from catalogs.products import food_facts, products_facts
 
 #: The catalogs, and an ID that each of them has (sent in place of another one by the fault "wrong ID").
 CATALOGS: Mapping[str, tuple[str, ...]] = {
@@ -15,6 +17,20 @@ CATALOGS: Mapping[str, tuple[str, ...]] = {
     "secondary": ("P002", "P004"),
     "openbd": ("9784535585744", "9784798142418"),
     "open_library": ("9780141439518", "9780262033848"),
+    "open_food_facts": ("3017624010701", "9300650658615"),
+    "open_products_facts": ("3450970084468", "4006381333931"),
+    "crossref": ("10.1111/(issn)1442-9993", "10.1045/january2017-burton"),
+    "datacite": ("10.2312/geowissenschaften.1989.7.181", "10.4121/uuid:3926db30-f712-4394-aebc-75976070e91f"),
+}
+
+#: The path of each API that is asked for one item at a time; what follows is its ID.
+_PREFIXES: Mapping[str, str] = {
+    "/primary/items/": "primary",
+    "/secondary/items/": "secondary",
+    "/api/v2/product/": "open_food_facts",
+    "/opf/api/v2/product/": "open_products_facts",
+    "/works/": "crossref",
+    "/dois/": "datacite",
 }
 
 
@@ -22,15 +38,13 @@ def route(target: str) -> tuple[str, tuple[str, ...]] | None:
     """Which catalog and which IDs does this request target ask for? None: no such route."""
     url = urlsplit(target)
     query = parse_qs(url.query)
-    match url.path.split("/")[1:]:
-        case [("primary" | "secondary") as catalog, "items", item_id] if item_id:
-            return catalog, (unquote(item_id),)
-        case ["v1", "get"]:
-            return "openbd", _listed(query, "isbn")
-        case ["api", "books.json"]:
-            return "open_library", tuple(key.partition(":")[2] for key in _listed(query, "bibkeys"))
-        case _:
-            return None
+    if url.path == "/v1/get":
+        return "openbd", _listed(query, "isbn")
+    if url.path == "/api/books.json":
+        return "open_library", tuple(key.partition(":")[2] for key in _listed(query, "bibkeys"))
+    folder, _, item_id = url.path.rpartition("/")
+    catalog = _PREFIXES.get(f"{folder}/")
+    return (catalog, (unquote(item_id),)) if catalog and item_id else None
 
 
 def _listed(query: Mapping[str, list[str]], name: str) -> tuple[str, ...]:
@@ -39,7 +53,8 @@ def _listed(query: Mapping[str, list[str]], name: str) -> tuple[str, ...]:
 
 def healthy_answer(catalog: str, item_ids: tuple[str, ...]) -> Answer:
     """What the catalog says about these IDs."""
-    return as_json(_BODIES[catalog](item_ids))
+    answer = _ANSWERS.get(catalog)
+    return as_json(_BODIES[catalog](item_ids)) if answer is None else answer(item_ids)
 
 
 def other_id(catalog: str, item_ids: tuple[str, ...]) -> str:
@@ -114,4 +129,12 @@ _BODIES: Mapping[str, Callable[[Iterable[str]], Any]] = {
     "secondary": _envelope(IN_SECONDARY),
     "openbd": _openbd,
     "open_library": _open_library,
+}
+
+#: Those whose answers differ by more than the body.
+_ANSWERS: Mapping[str, Callable[[tuple[str, ...]], Answer]] = {
+    "open_food_facts": food_facts,
+    "open_products_facts": products_facts,
+    "crossref": crossref,
+    "datacite": datacite,
 }

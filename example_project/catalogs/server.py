@@ -5,6 +5,9 @@
 ``GET /secondary/items/P001``          the second one
 ``GET /v1/get?isbn=…``                 openBD
 ``GET /api/books.json?bibkeys=…``      Open Library
+``GET /api/v2/product/3017624010701``  Open Food Facts, and below ``/opf`` its sister for other products
+``GET /works/10.1111%2F…``             Crossref
+``GET /dois/10.4121%2F…``              DataCite
 ``GET /_faults``                       each catalog's fault and calls so far, as JSON
 ``POST /_faults/primary`` fault=slow   switch a fault
 ``POST /_reset``                       everything healthy, counters at 0

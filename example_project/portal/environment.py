@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parent.parent
-VAR = PROJECT / "var"
+#: Where the example keeps what it makes.
+VAR = Path(os.environ.get("EXAMPLE_VAR", PROJECT / "var"))
 #: Written by ``demo`` while it runs: the settings that make a command in another terminal see the demo's data.
 RUNNING = VAR / "running.json"
 

@@ -10,7 +10,12 @@ from catalogs.replies import CATALOGS
 
 
 def _catalogs() -> list[tuple[str, str]]:
-    labels = {"default": "Things (article number)", "books": "Books (ISBN)"}
+    labels = {
+        "default": "Things (article number)",
+        "books": "Books (ISBN)",
+        "products": "Products (barcode)",
+        "papers": "Papers (DOI)",
+    }
     return [(alias, labels.get(alias, alias)) for alias in settings.CATALOG_FALLBACK]
 
 
@@ -20,7 +25,7 @@ class LookUpForm(forms.Form):
     catalog = forms.ChoiceField(choices=_catalogs)
     id = forms.CharField(
         label="Item ID",
-        max_length=64,
+        max_length=200,
         widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false", "placeholder": "P001"}),
     )
     refresh = forms.BooleanField(required=False, label="Ask again, do not use the cached answer")

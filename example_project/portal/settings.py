@@ -1,12 +1,14 @@
 """With which settings does the example run? What to copy into a site of your own is at the end.
 
 ======================  =============================================================================================
-``CATALOG_LIVE=1``      the catalog "books" asks the real openBD and Open Library instead of the simulated ones
+``CATALOG_LIVE=1``      "books", "products" and "papers" ask the real public catalogs instead of the simulated ones
+``CATALOG_CONTACT``     mail address that they are told then
 ``CATALOG_SERVER``      where the simulated catalogs are (``manage.py run_catalogs``)
 ``REDIS_URL``           cache and shared state in Redis or Valkey; otherwise in the memory of each process
 ``CACHE_DIRECTORY``     cache in files: several processes on one machine, for a demonstration only
 ``CACHE_PREFIX``        what keys in that cache begin with
-``EXAMPLE_DATA``        directory of the SQLite file (default: ``example_project/var``)
+``EXAMPLE_VAR``         where everything is that is made while it runs (default: ``example_project/var``)
+``EXAMPLE_DATA``        directory of the SQLite file (default: the same)
 ``EXAMPLE_DEBUG=0``     as in production; then a web server has to serve the static files
 ======================  =============================================================================================
 """
@@ -104,11 +106,14 @@ CACHES = {"default": {"KEY_PREFIX": _environment.get("CACHE_PREFIX", "example"),
 
 CATALOG_SERVER = _environment.get("CATALOG_SERVER", "http://127.0.0.1:8801")
 CATALOG_LIVE = _environment.get("CATALOG_LIVE", "0") == "1"
+CATALOG_CONTACT = _environment.get("CATALOG_CONTACT", "demo@example.com")
 
 
-def _simulated(path: str) -> dict[str, str]:
+def _simulated(path: str, live: str | None = None) -> dict[str, str]:
     """The address of a simulated API, unless the real one is wanted: that one every adapter knows itself."""
-    return {} if CATALOG_LIVE else {"URL": f"{CATALOG_SERVER}{path}"}
+    if CATALOG_LIVE:
+        return {"URL": live} if live else {}
+    return {"URL": f"{CATALOG_SERVER}{path}"}
 
 
 CATALOG_FALLBACK = {
@@ -134,6 +139,37 @@ CATALOG_FALLBACK = {
             },
         },
         "TTL": 24 * 60 * 60,
-        "CONTACT": _environment.get("CATALOG_CONTACT", "demo@example.com"),
+        "CONTACT": CATALOG_CONTACT,
+    },
+    # Products by barcode: food first. A product that nobody has named yet is asked of the second source as well.
+    "products": {
+        "SOURCES": {
+            "open_food_facts": {
+                "BACKEND": "catalog_fallback.sources.open_food_facts.OpenFoodFactsSource",
+                **_simulated("/api/v2/product/{id}"),
+            },
+            "open_products_facts": {
+                "BACKEND": "catalog_fallback.sources.open_food_facts.OpenFoodFactsSource",
+                **_simulated("/opf/api/v2/product/{id}", "https://world.openproductsfacts.org/api/v2/product/{id}"),
+            },
+        },
+        "TTL": 7 * 24 * 60 * 60,
+        "CONTACT": CATALOG_CONTACT,
+    },
+    # Papers by DOI: Crossref knows its own members' DOIs only, DataCite those of data sets.
+    "papers": {
+        "SOURCES": {
+            "crossref": {
+                "BACKEND": "catalog_fallback.sources.crossref.CrossrefSource",
+                **_simulated("/works/{id}"),
+            },
+            "datacite": {
+                "BACKEND": "catalog_fallback.sources.datacite.DataCiteSource",
+                "RESPECT_CACHE_CONTROL": False,
+                **_simulated("/dois/{id}"),
+            },
+        },
+        "TTL": 24 * 60 * 60,
+        "CONTACT": CATALOG_CONTACT,
     },
 }

@@ -15,6 +15,7 @@ from catalog_fallback.results import Lookup
 from catalog_fallback.services import find_item
 from catalogs.books import IN_OPEN_LIBRARY, IN_OPENBD
 from catalogs.faults import FAULTS
+from catalogs.papers import IN_DATACITE
 from portal import switchboard
 from portal.forms import FaultForm, LookUpForm
 from portal.wording import OUTCOMES, STATES, reason_words
@@ -26,6 +27,10 @@ EXAMPLES = (
     ("default", "P404", "nobody has it"),
     ("books", next(iter(IN_OPENBD)), "a Japanese book, from openBD"),
     ("books", next(iter(IN_OPEN_LIBRARY)), "a French one, from Open Library"),
+    ("products", "3017624010701", "something to eat, from Open Food Facts"),
+    ("products", "5054070608074", "a product that nobody has named yet"),
+    ("papers", "10.1111/(ISSN)1442-9993", "a journal, from Crossref"),
+    ("papers", next(iter(IN_DATACITE)), "a data set, from DataCite"),
 )
 
 

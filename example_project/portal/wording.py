@@ -64,6 +64,10 @@ REASONS: Mapping[str, str] = {
     "invalid_schema": "the answer is not of the agreed form",
     "invalid_item": "sent another item than the one asked for, or one without a name",
     "empty_result": "has no such item",
+    "other_type": "has it, but as something of another kind",
+    "no_name": "has it, but without a name",
+    "unverifiable": "sent an item that cannot be compared with the one asked for",
+    "invalid_request": "calls the ID impossible",
     "not_found": "has no such item",
     "source_error": "an error in our own adapter",
 }

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from portal.environment import RUNNING, running_demo
 from tour.processes import DemoFailed, Stopped, free_port, is_listening, stoppable
 from tour.stage import PROJECT, USERNAME, Stage, stage
 from tour.steps import STEPS, Shown, take
 from tour.visitor import Facts, Visitor
 
 USUAL_PORT = 8000
-RUNNING = PROJECT / "var" / "running.json"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -85,7 +85,7 @@ Three things to try in another terminal:
 
   {manage} lookup_item 9784063879179 --catalog books
   {manage} invalidate_item P001 --stop legal
-  {manage} catalog_status
+  {manage} lookup_item P002 --explain
 
 Ctrl-C ends it all."""
 
@@ -101,6 +101,9 @@ def _shown(path: Path) -> str:
 @contextmanager
 def _commands_join(scene: Stage) -> Iterator[None]:
     """While the demo runs, ``manage.py`` in another terminal works on its data."""
+    if running_demo():
+        raise DemoFailed("Another demo runs already: end that one first.")
+    RUNNING.unlink(missing_ok=True)
     RUNNING.parent.mkdir(parents=True, exist_ok=True)
     RUNNING.touch(mode=0o600)
     RUNNING.write_text(json.dumps({"PID": os.getpid(), **scene.environment}), encoding="utf-8")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -25,11 +26,12 @@ class Stopped(BaseException):
 
 
 def free_port() -> int:
-    """A port of this computer that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of this computer that nobody listens on, below those that the system hands out by itself."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def is_listening(port: int) -> bool:
@@ -60,8 +62,10 @@ def stoppable() -> Iterator[None]:
 
 
 @contextmanager
-def server(command: Sequence[str], port: int, *, log: Path, environment: Mapping[str, str]) -> Iterator[None]:
-    """Run a server until the end of the block; its output goes to a file.
+def server(
+    command: Sequence[str], *, says: str, log: Path, environment: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Run a server until the end of the block; its output goes to a file, and it is ready once it says so there.
 
     It has a session of its own, so that Ctrl-C reaches the demo alone, which then stops its servers in order.
     """
@@ -71,22 +75,21 @@ def server(command: Sequence[str], port: int, *, log: Path, environment: Mapping
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env={**os.environ, **environment},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
             start_new_session=True,
         )
     try:
-        _wait_until_ready(process, port, log)
+        _wait_until_ready(process, says, log)
         yield
     finally:
         _end(process)
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], says: str, log: Path) -> None:
     patience = time.monotonic() + STARTS_WITHIN
-    while not is_listening(port):
+    while says not in (said := log.read_text(encoding="utf-8", errors="replace")):
         if process.poll() is not None or time.monotonic() > patience:
-            last = log.read_text(errors="replace")[-2000:]
-            raise DemoFailed(f"This did not start: {' '.join(map(str, process.args))}\n{last}")  # type: ignore[arg-type]
+            raise DemoFailed(f"This did not start: {' '.join(map(str, process.args))}\n{said[-2000:]}")  # type: ignore[arg-type]
         time.sleep(0.05)
 
 

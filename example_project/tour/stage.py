@@ -90,7 +90,7 @@ def _shared_cache(directory: Path) -> Iterator[tuple[str, dict[str, str]]]:
         return
     port = free_port()
     options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", str(directory)]
-    with server([binary, "--port", str(port), *options], port, log=directory / "valkey.log", environment={}):
+    with server([binary, "--port", str(port), *options], says="Ready to accept", log=directory / "valkey.log"):
         yield f"Valkey on port {port}", {"REDIS_URL": f"redis://127.0.0.1:{port}/0"}
 
 
@@ -108,12 +108,13 @@ def _catalogs(scene: Stage, port: int, recorded: Path | None) -> Iterator[None]:
     if recorded is not None:
         command += ["--recorded", str(recorded)]
     path = {"PYTHONPATH": os.pathsep.join([str(PROJECT), os.environ.get("PYTHONPATH", "")])}
-    with server(command, port, log=scene.directory / "catalogs.log", environment=path):
+    with server(command, says="Simulated catalogs at", log=scene.directory / "catalogs.log", environment=path):
         yield
 
 
 @contextmanager
 def _site(scene: Stage, port: int) -> Iterator[None]:
     command = [sys.executable, str(PROJECT / "manage.py"), "runserver", "--noreload", f"127.0.0.1:{port}"]
-    with server(command, port, log=scene.directory / "site.log", environment=scene.environment):
+    says = "Starting development server at"
+    with server(command, says=says, log=scene.directory / "site.log", environment=scene.environment):
         yield

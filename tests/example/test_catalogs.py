@@ -52,6 +52,10 @@ def post(url: str, body: str) -> int:
         pytest.param(
             "/api/books.json?bibkeys=ISBN:1,ISBN:2&jscmd=data", ("open_library", ("1", "2")), id="open-library-many"
         ),
+        pytest.param("/api/v2/product/3017624010701?fields=code", ("open_food_facts", ("3017624010701",)), id="food"),
+        pytest.param("/opf/api/v2/product/1", ("open_products_facts", ("1",)), id="no-food"),
+        pytest.param("/works/10.1111%2F%28x%29?mailto=a", ("crossref", ("10.1111/(x)",)), id="crossref"),
+        pytest.param("/dois/10.1111%2Fa%2Bb", ("datacite", ("10.1111/a+b",)), id="datacite"),
         pytest.param("/primary/items/", None, id="no-id"),
         pytest.param("/primary/items/a/b", None, id="too-deep"),
         pytest.param("/tertiary/items/P001", None, id="no-such-catalog"),
@@ -230,7 +234,7 @@ def recordings(tmp_path: Path) -> Path:
         {"file": "b.html", "adapter": "openlibrary", "asked": "2070464237", "expect": "stop"},
         {"file": "a.json", "adapter": "openbd", "asked": ["9784063879179", "9780000000002"], "expect": ["found"]},
         {"file": "missing.json", "adapter": "openbd", "asked": "9784535585744", "expect": "found"},
-        {"file": "c.json", "adapter": "crossref", "asked": "10.1/x", "expect": "stop"},
+        {"file": "c.json", "adapter": "musicbrainz", "asked": "4582515778491", "expect": "stop"},
     ]
     (tmp_path / "index.json").write_text(json.dumps(index))
     (tmp_path / "checks.json").write_text(json.dumps(checks))
@@ -243,6 +247,20 @@ def test_recorded_replies_are_sent_unchanged(recordings: Path) -> None:
         ("openbd", "9784063879179"): Answer(200, b'[{"recorded": 1}]', "application/json", {"X-Limit": "5"}),
         ("open_library", "9782070464234"): Answer(403, b"<p>no</p>", "text/html", {}),
     }
+
+
+@pytest.mark.parametrize(
+    ("catalog", "asked", "filed"),
+    [
+        ("openbd", "978-4-06-387917-9", "9784063879179"),
+        ("open_food_facts", "3017624010701", "03017624010701"),
+        ("crossref", "https://doi.org/10.3892/IJO_00000353", "10.3892/ijo_00000353"),
+        ("datacite", "10.2312/GEO", "10.2312/geo"),
+    ],
+)
+def test_recorded_replies_are_filed_under_the_normal_form(catalog: str, asked: str, filed: str) -> None:
+    """The ID as the adapters ask for it."""
+    assert recorded.filed_as(catalog, asked) == filed
 
 
 def test_recorded_replies_replace_the_written_ones(recordings: Path) -> None:

@@ -253,11 +253,12 @@ class World:
 
     def take(self, process: int, interruptions: list[Interruption]) -> None:
         """One call; ``interruptions``: before each command so much time passes, and another process makes its call."""
-        outer, held = self.moving.skew, self.store.interruptions
+        outer = self.moving.skew
         self.moving.skew = self.skews[process]
-        self.store.interruptions = [self.interruption(*each) for each in interruptions]
+        self.store.interruptions += [self.interruption(*each) for each in interruptions]
         permit = self.limiters[process].take()
-        self.store.interruptions = held
+        if interruptions:
+            self.store.interruptions.clear()
         if isinstance(permit, RatePermit):
             late = interruptions[0][2] if interruptions else 0.0
             self.moving.move(late * self.bucket)

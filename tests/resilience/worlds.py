@@ -46,7 +46,7 @@ class FaultyStore:
 
     ``faults`` are used up one by one by operations that change something: ``"lost"`` does nothing and answers None,
     ``"reply"`` does it and answers None, ``"late"`` keeps a ``set`` back for :meth:`deliver`, ``""`` does it.
-    ``interruptions`` run one before each operation: what other processes do just then.
+    ``interruptions`` run one before each operation, ``always`` before each: what other processes do just then.
     """
 
     def __init__(self) -> None:
@@ -54,6 +54,8 @@ class FaultyStore:
         self.is_paused = False
         self.faults: list[str] = []
         self.interruptions: list[Callable[[], None] | None] = []
+        self.always: Callable[[], object] | None = None
+        self._is_interrupted = False
         self.late: list[tuple[str, Any, float]] = []
         self.commands: list[tuple[str, Any]] = []
         self.lost_replies = 0
@@ -117,9 +119,13 @@ class FaultyStore:
 
     def _begin(self, name: str, keys: Any) -> None:
         self.commands.append((name, keys))
-        interruption = self.interruptions.pop(0) if self.interruptions else None
+        if self._is_interrupted:
+            return
+        interruption = self.interruptions.pop(0) if self.interruptions else self.always
         if interruption is not None:
+            self._is_interrupted = True
             interruption()
+            self._is_interrupted = False
 
     def _change(self, name: str, key: str, operation: Callable[[], Any]) -> Any:
         self._begin(name, key)

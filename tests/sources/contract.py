@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import Outcome, Reply, Verdict
 from catalog_fallback.sources.base import Source
+from catalog_fallback.testing import BodyContract
 from catalog_fallback.testing import SourceContract as ShippedContract
 
 JSON_TYPE = {"content-type": "application/json"}
@@ -58,8 +59,8 @@ def json_reply(document: Any, status: int = 200, headers: Mapping[str, str] = JS
     return Reply(status, headers, json.dumps(document).encode())
 
 
-class SourceContract(ShippedContract):
-    """The tests; see the module for the attributes that a subclass sets."""
+class ParseContract(BodyContract):
+    """What needs no network; see the module for the attributes that a subclass sets."""
 
     url: ClassVar[str | None] = None
     other_id: ClassVar[str]
@@ -265,6 +266,10 @@ class SourceContract(ShippedContract):
         assert isinstance(verdict.item["name"], str)
         assert verdict.item["name"].strip()
         assert json.loads(json.dumps(verdict.item)) == verdict.item
+
+
+class SourceContract(ParseContract, ShippedContract):
+    """All of it."""
 
 
 def places(node: Any) -> Iterator[tuple[Any, Any]]:

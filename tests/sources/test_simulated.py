@@ -10,10 +10,10 @@ from catalog_fallback import clock
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import NoReply, Reply
 from catalog_fallback.sources.simulated import SimulatedSource
-from tests.sources.contract import SourceContract, json_reply
+from tests.sources.contract import ParseContract, json_reply
 
 
-class TestSimulated(SourceContract):
+class TestSimulated(ParseContract):
     """The contract: a test double is held to what the real thing promises."""
 
     source_class = SimulatedSource

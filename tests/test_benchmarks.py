@@ -1,0 +1,264 @@
+"""Do the benchmarks measure and tell what they claim to? And how many commands does a lookup take?"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import __main__ as command
+from benchmarks import catalog_server, counting, growth, hit, measuring, miss, peers, report
+from benchmarks.bars import BARS, Bar
+from benchmarks.measuring import Timing
+from benchmarks.report import Row
+from benchmarks.site import STOP_LISTS
+from benchmarks.surroundings import Surroundings
+from catalog_fallback.services import find_item
+from tests import servers, sites
+
+# ------------------------------------------------------------------------------------------------ measuring
+
+
+def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
+    """A round in which the machine was busy for both does not change it; the quotient of the medians would."""
+    base = Timing((10.0, 100.0, 10.0, 20.0))
+    case = Timing((20.0, 200.0, 20.0, 10.0))
+    assert case.ratio_to(base) == 2.0
+    assert case.median / base.median != 2.0
+
+
+def test_every_case_runs_in_every_round_in_the_order_of_the_shuffle() -> None:
+    """What runs first changes from round to round."""
+    ran: list[str] = []
+    ticks = (at * 1.0 for at in range(1000))
+    timings = measuring.interleave(
+        {"a": lambda: ran.append("a"), "b": lambda: ran.append("b")},
+        3,
+        seconds=1.0,
+        shuffle=list.reverse,
+        now=lambda: next(ticks),
+    )
+    loops = 3
+    assert "".join(ran[-6 * loops :]) == "".join(name * loops for name in "baabba")
+    assert {name: len(timing.rounds) for name, timing in timings.items()} == {"a": 3, "b": 3}
+
+
+@pytest.mark.parametrize(
+    ("call", "loops"), [(0.1, 10), (5.0, 1), (0.0, 100_000)], ids=["many fit", "one is too long", "too short to see"]
+)
+def test_a_case_runs_as_often_as_it_fits_into_a_second(call: float, loops: int) -> None:
+    """But at least once, and within reason."""
+    time = 0.0
+
+    def case() -> None:
+        nonlocal time
+        time += call
+
+    assert measuring.loops_for(case, 1.001, lambda: time) == loops
+
+
+@pytest.mark.parametrize(("percent", "value"), [(0, 1), (50, 5), (99, 10), (100, 10)])
+def test_a_percentile_is_one_of_the_values(percent: float, value: int) -> None:
+    """The nearest rank: no value is made up between two others."""
+    assert measuring.percentile(range(1, 11), percent) == value
+
+
+# ------------------------------------------------------------------------------------------------ bars and reports
+
+
+@pytest.mark.parametrize(
+    ("bar", "value", "is_allowed"),
+    [
+        (Bar(1.2), 1.2, True),
+        (Bar(1.2), 1.21, False),
+        (Bar(1, is_exact=True), 1, True),
+        (Bar(1, is_exact=True), 0.5, False),
+    ],
+    ids=["at the limit", "above it", "exactly", "less than exactly"],
+)
+def test_a_bar_allows_what_it_says(bar: Bar, value: float, is_allowed: bool) -> None:
+    """An exact one refuses less as well: no command at all would mean that nothing was measured."""
+    assert bar.allows(value) is is_allowed
+
+
+def test_every_bar_belongs_to_a_row() -> None:
+    """A renamed row would otherwise lose its bar without a sound."""
+    assert BARS.keys() <= {*hit.row_names(), *miss.row_names(), *growth.row_names()}
+
+
+def test_a_table_shows_figures_bars_and_what_was_missed() -> None:
+    """One line a row, in columns of one width."""
+    rows = [
+        Row("hit, django-redis", 1.5, "the floor", 90.0),
+        Row("hit, django-redis: commands", 1, note="1 mget"),
+        Row("a peer", note="not installed"),
+    ]
+    lines = report.table(rows).splitlines()
+    assert len({len(line) for line in lines}) == 1
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    assert cells[2:] == [
+        ["hit, django-redis", "90.0", "1.50 ×", "≤ 1.2", "MISSED", "of the floor"],
+        ["hit, django-redis: commands", "", "1", "= 1", "holds", "1 mget"],
+        ["a peer", "", "–", "", "SKIPPED", "not installed"],
+    ]
+
+
+def test_the_files_hold_facts_and_rows(tmp_path: Path) -> None:
+    """Markdown for people, JSON for programs, and what the machine was like in both."""
+    facts = report.facts(3, None)
+    tables = {"A hit": [Row("hit, django-redis", 1.0, "the floor", 90.0)]}
+    report.write(tmp_path / "new" / "it.json", report.as_json(tables, facts))
+    kept = json.loads((tmp_path / "new" / "it.json").read_text(encoding="utf-8"))
+    assert kept["tables"]["A hit"][0]["verdict"] == "holds"
+    assert kept["facts"]["Python"]
+    assert "- Python: " in report.markdown(tables, facts)
+    assert "## A hit" in report.markdown(tables, facts)
+
+
+def test_a_missing_peer_is_a_row_that_says_so() -> None:
+    """It is not left out without a word, and misses no bar."""
+    (row,) = peers.missing(["a peer"])
+    assert (row.verdict(), row.is_missed) == ("SKIPPED", False)
+
+
+# ------------------------------------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tuple[list[str], int, bool]]]:
+    """What the command was told to measure; the figure that comes out misses its bar."""
+    calls: list[tuple[list[str], int, bool]] = []
+
+    def measure(names: list[str], rounds: int, *, is_large: bool) -> dict[str, list[Row]]:
+        calls.append((list(names), rounds, is_large))
+        return {"A hit": [Row("hit, django-redis", 9.0, "the floor", 900.0)]}
+
+    monkeypatch.setattr(command, "_measure", measure)
+    monkeypatch.setattr(command.servers, "pin", lambda: None)
+    monkeypatch.setattr(command.report, "RESULTS", tmp_path)
+    yield calls
+    assert (tmp_path / "latest.md").exists() is bool(calls)
+
+
+def test_without_names_everything_is_measured(measured: list[Any]) -> None:
+    """And a missed bar alone is no failure."""
+    assert command.main(["--rounds", "3", "--large"]) == 0
+    assert measured == [(["hit", "miss", "growth"], 3, True)]
+
+
+def test_check_fails_when_a_bar_is_missed(measured: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """The last line says which."""
+    assert command.main(["hit", "--check"]) == 1
+    assert capsys.readouterr().out.splitlines()[-1] == "MISSED: hit, django-redis: 9.000, bar ≤ 1.2"
+
+
+def test_list_measures_nothing(measured: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    """It names what could be measured."""
+    assert command.main(["--list"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(command.BENCHMARKS)
+    assert measured == []
+
+
+def test_an_unknown_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """As any other wrong argument."""
+    with pytest.raises(SystemExit) as error:
+        command.main(["hits"])
+    assert error.value.code == 2
+    assert "hits" in capsys.readouterr().err
+
+
+# ------------------------------------------------------------------------------------------------ servers
+
+
+def test_the_catalog_answers_with_the_item_that_was_asked_for() -> None:
+    """In the default envelope, and in about 300 bytes."""
+    assert catalog_server.item_id_in(b"GET /items/P001?x=1 HTTP/1.1\r\nHost: x\r\n\r\n") == "P001"
+    head, body = catalog_server.reply("P001").split(b"\r\n\r\n")
+    assert json.loads(body)["item"]["id"] == "P001"
+    assert f"Content-Length: {len(body)}".encode() in head
+    assert 250 <= len(body) <= 350
+
+
+def test_the_same_item_without_the_catalog() -> None:
+    """The peers' hits carry what ours carry, and no ID is fresh twice."""
+    around = Surroundings("redis://x", "http://x")
+    assert around.an_item("P001") == json.loads(catalog_server.reply("P001").split(b"\r\n\r\n")[1])["item"]
+    assert around.fresh_id() != around.fresh_id()
+
+
+# ------------------------------------------------------------------------------------------------ counting
+
+
+def test_commands_of_connecting_are_not_counted() -> None:
+    """What is left is said per action."""
+    stats = {"cmdstat_mget": {"calls": 20}, "cmdstat_hello": {"calls": 1}, "cmdstat_client|setinfo": {"calls": 2}}
+    assert counting.per_action(stats, 20) == {"mget": 1.0}
+    assert counting.as_note({"set": 2.0, "mget": 1.0}) == "1 mget, 2 set"
+
+
+BACKENDS = {"django-redis": "django_redis.cache.RedisCache", "django": "django.core.cache.backends.redis.RedisCache"}
+
+
+@pytest.fixture
+def counted_site(settings: Any, valkey: servers.Valkey) -> Any:
+    """A function that puts a catalog, whose source has every item that is asked for here, over one of the backends."""
+    pytest.importorskip("django_redis")
+
+    def use(backend: str, stop_check: str = "cache") -> str:
+        cache = {"BACKEND": BACKENDS[backend], "LOCATION": valkey.url, "KEY_PREFIX": uuid.uuid4().hex}
+        items = {f"P{number}": "Tea" for number in range(30)}
+        source = {"BACKEND": sites.SIMULATED, "OPTIONS": {"items": items}}
+        settings.CACHES = {"default": cache}
+        settings.CATALOG_FALLBACK = {"default": {"SOURCES": {"primary": source}, "TTL": 3600, "STOP_CHECK": stop_check}}
+        return valkey.url
+
+    return use
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_hit_is_one_command(counted_site: Any, backend: str) -> None:
+    """Gate and entry come in one read."""
+    url = counted_site(backend)
+    find_item("P1")
+    assert counting.commands(url, lambda: find_item("P1")) == {"mget": 1.0}
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_miss_is_at_most_nine_commands(counted_site: Any, backend: str) -> None:
+    """With plain operations, the flight across processes included."""
+    url, numbers = counted_site(backend), iter(range(30))
+    counts = counting.commands(url, lambda: find_item(f"P{next(numbers)}"))
+    assert sum(counts.values()) <= 9, counts
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("stop_check", "queries"), [("cache", 0), ("database", 1)], ids=["the cache decides", "the database decides"]
+)
+def test_queries_of_a_hit(counted_site: Any, stop_check: str, queries: int) -> None:
+    """Only STOP_CHECK="database" asks on every hit."""
+    counted_site("django-redis", stop_check)
+    find_item("P1")
+    with counting.queries() as counted:
+        assert find_item("P1").cache == "hit"
+    assert counted.count == queries
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_miss_asks_the_database_once(counted_site: Any) -> None:
+    """Before the search; afterwards the gate says whether anything has changed."""
+    counted_site("django-redis")
+    with counting.queries() as counted:
+        assert find_item("P1").cache == "miss"
+    assert counted.count == 1
+
+
+def test_the_sizes_of_stop_lists_grow_from_small_to_large() -> None:
+    """A ratio to the smallest is what ``growth`` shows."""
+    assert list(STOP_LISTS.values()) == sorted(STOP_LISTS.values()) == [100, 10_000, 1_000_000]
