@@ -7,17 +7,20 @@ flight takes no thread, so that hundreds of tasks can wait for one call.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import enum
 import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from django.db import connections
 
-from catalog_fallback.cache import Query, entries_of
+from catalog_fallback.cache import Kept, Query, entries_of
+from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.flights import Trip
 from catalog_fallback.resilience.time_budget import Deadline
@@ -25,37 +28,54 @@ from catalog_fallback.results import Lookup
 
 T = TypeVar("T")
 
-#: Threads of one process, for all its event loops; they start when they are needed.
-THREADS = 32
+
+class Pool(enum.Enum):
+    """Threads of one process, for all its event loops; they start when they are needed.
+
+    Hits do not wait behind calls to slow sources: reading the cache has threads of its own.
+    """
+
+    READING = 8
+    FETCHING = 32
 
 
 class _Threads:
-    """The process's executor, made when first needed; after a fork the child makes its own."""
+    """The process's executors, made when first needed; after a fork the child makes its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._executor: ThreadPoolExecutor | None = None
-        self._pid = 0
+        self._executors: dict[Pool, ThreadPoolExecutor] = {}
+        self._pid = os.getpid()
 
-    def executor(self) -> ThreadPoolExecutor:
+    def executor(self, pool: Pool) -> ThreadPoolExecutor:
         if self._pid != os.getpid():
-            self._lock, self._executor, self._pid = threading.Lock(), None, os.getpid()
+            self._lock, self._executors, self._pid = threading.Lock(), {}, os.getpid()
         with self._lock:
-            if self._executor is None:
-                self._executor = ThreadPoolExecutor(THREADS, "catalog-fallback-async")
-            return self._executor
+            if pool not in self._executors:
+                self._executors[pool] = ThreadPoolExecutor(pool.value, f"catalog-fallback-{pool.name.lower()}")
+            return self._executors[pool]
 
 
 _threads = _Threads()
 
 
-async def in_thread(function: Callable[[], T]) -> T:
-    """Run the function off the loop, in a copy of the caller's context; its thread keeps no database connection open.
+async def in_thread(
+    function: Callable[[], T], deadline: Deadline | None = None, pool: Pool = Pool.FETCHING
+) -> T | None:
+    """Run the function off the loop, in a copy of the caller's context; its thread keeps no database connection.
 
-    A cancelled caller does not wait for the end; the thread finishes what it is in, within its own limits.
+    None when no thread was free until the deadline; the function has not run then, and never will. A cancelled caller
+    does not wait for the end; the thread finishes what it is in, within its own limits.
     """
     call = partial(copy_context().run, _and_give_connections_back, function)
-    return await asyncio.get_running_loop().run_in_executor(_threads.executor(), call)
+    future = _threads.executor(pool).submit(call)
+    try:
+        await _called_back(future.add_done_callback, None if deadline is None else deadline.left())
+        if not future.done() and not future.cancel():
+            await _called_back(future.add_done_callback)
+    finally:
+        future.cancel()
+    return None if future.cancelled() else future.result()
 
 
 def _and_give_connections_back(function: Callable[[], T]) -> T:
@@ -71,35 +91,44 @@ async def look_up(query: Query, deadline: Deadline, *, refresh: bool = False) ->
 
     Cancelling is safe at any time: a fetch that has begun ends within its limits and is kept for others.
     """
-    trip, step = await in_thread(partial(_begin, query, deadline, refresh=refresh))
-    while isinstance(step, Flight) and trip is not None:
-        await _landed(step, deadline.left())
-        step = await in_thread(trip.advance)
-    assert isinstance(step, Lookup)
+    entries = entries_of[query.catalog.alias]
+    found = await in_thread(partial(entries.look if refresh else entries.read, query), deadline, Pool.READING)
+    if isinstance(found, Lookup):
+        return found
+    kept = found or Kept()
+    begun = await in_thread(partial(_begin, query, kept, deadline, refresh=refresh), deadline)
+    if begun is None:
+        return Fill(query, entries, deadline, is_old_view=False).past_deadline(kept)
+    trip, step = begun
+    while not isinstance(step, Lookup):
+        if step is not None:
+            await _called_back(step.when_landed, deadline.left())
+        step = trip.take_up() or await in_thread(trip.advance, deadline)
     return step
 
 
-def _begin(query: Query, deadline: Deadline, *, refresh: bool) -> tuple[Trip | None, Lookup | Flight]:
-    entries = entries_of[query.catalog.alias]
-    kept = entries.look(query) if refresh else entries.read(query)
-    if isinstance(kept, Lookup):
-        return None, kept
+def _begin(query: Query, kept: Kept, deadline: Deadline, *, refresh: bool) -> tuple[Trip, Lookup | Flight | None]:
     trip = Trip(query, kept, deadline, refresh=refresh)
     return trip, trip.advance()
 
 
-async def _landed(flight: Flight, seconds: float) -> None:
-    """Wait for a flight without a thread, for so long at most."""
+async def _called_back(ask: Callable[[Callable[..., None]], Any], seconds: float | None = None) -> None:
+    """Ask for a call back, from whatever thread, and wait for it without one of our own, for so long at most."""
     loop = asyncio.get_running_loop()
-    landed = loop.create_future()
+    waiter = loop.create_future()
 
-    def tell() -> None:
-        if not landed.done():
-            landed.set_result(None)
+    def wake() -> None:
+        if not waiter.done():
+            waiter.set_result(None)
 
-    def tell_loop() -> None:
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(tell)
+    def call_back(*_: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(wake)
 
-    flight.when_landed(tell_loop)
-    await asyncio.wait({landed}, timeout=seconds)
+    timer = None if seconds is None else loop.call_later(seconds, wake)
+    ask(call_back)
+    try:
+        await waiter
+    finally:
+        if timer is not None:
+            timer.cancel()

@@ -98,7 +98,7 @@ class EntryCache:
         self._gate_head = f"{head}:g:{{{config.alias}:"
         self._entry_head = f"{head}:e:{{{config.alias}:"
         self._lease_head = f"{head}:l:{{{config.alias}:"
-        self._record_head = f"{head}:r:{{{config.alias}:"
+        self._record_head = f"{head}:f:{{{config.alias}:"
         self._variant = _variant(config.language, {})
         self._may_answer = config.stop_check == "cache"
         #: Life of a gate that a lookup makes; of one whose item was found; of one that a publish writes.

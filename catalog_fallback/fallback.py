@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from catalog_fallback import classify, clock, conf, signals
-from catalog_fallback.cache import Query
-from catalog_fallback.configuration import CatalogConfig, SourceConfig
-from catalog_fallback.headers import Directives, directives
+from catalog_fallback.cache import Query, store_of
+from catalog_fallback.calling import Answer, BeforeCall, Caller, Outlook
+from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.headers import Directives
+from catalog_fallback.isolation import Isolation
+from catalog_fallback.resilience.breaker_record import BreakerState
+from catalog_fallback.resilience.guard import Guard, Stores
+from catalog_fallback.resilience.keys import Names
+from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.time_budget import Deadline
-from catalog_fallback.results import Attempt, Item, NoReply, Outcome, Reply, State, Verdict
-from catalog_fallback.sources import text
+from catalog_fallback.results import Attempt, Item, State
 from catalog_fallback.sources.base import Source
 
 logger = logging.getLogger("catalog_fallback")
@@ -32,54 +38,79 @@ class Search:
     retry_after: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """One source's attempt with what it brought."""
-
-    attempt: Attempt
-    verdict: Verdict
-    directives: Directives
-
-
 class Chain:
-    """The sources of one catalog, in priority order."""
+    """The sources of one catalog, in priority order, each behind its guard. One object per catalog and process."""
 
     def __init__(self, config: CatalogConfig) -> None:
         self.config = config
-        self.sources: tuple[Source, ...] = tuple(conf.build_source(source) for source in config.sources)
+        self.stores = Stores(store_of[config.state_cache])
+        self.callers = tuple(self._caller(conf.build_source(source)) for source in config.sources)
+        self.isolation = Isolation(config.alias, {each.config.alias: each.guard.names for each in self.callers})
 
-    def search(self, query: Query, deadline: Deadline, before_call: Callable[[float], None] | None = None) -> Search:
-        """Ask each source at most once, in order, until one answers for all or the time is over; never raises.
+    def _caller(self, source: Source) -> Caller:
+        config = source.config
+        names = Names(self.config.alias, config.alias, self.config.key_prefix, self.config.version)
+        return Caller(source, Guard.of(config, names, self.stores, on_change=partial(self._changed, config.alias)))
 
-        ``before_call`` is told the limit, in seconds, of each call after the first.
+    def look(self) -> Outlook:
+        """Look at all guards with one read; takes no permit."""
+        guards = [caller.guard for caller in self.callers]
+        view = self.stores.read(guards, self.isolation.keys)
+        return Outlook(view, self.isolation.of(view))
+
+    def refused(self, outlook: Outlook) -> list[Answer] | None:
+        """Return the answers of a search in which nobody would be called; None when somebody would."""
+        answers = []
+        for stage, caller in enumerate(self.callers):
+            refusal = caller.refusal(outlook)
+            if refusal is None:
+                return None
+            answers.append(caller.refused(refusal))
+            if not self.goes_on(stage, answers[-1]):
+                break
+        return answers
+
+    def search(
+        self, query: Query, deadline: Deadline, outlook: Outlook, before_call: BeforeCall | None = None
+    ) -> Search:
+        """Ask the sources in order until one answers for all or the time is over; never raises.
+
+        ``before_call`` is told the limit, in seconds, of the calls of each source after the first.
         """
         answers: list[Answer] = []
-        for stage, source in enumerate(self.sources):
+        for stage in range(len(self.callers)):
             if stage and before_call is not None:
-                before_call(min(source.config.timeout, deadline.left()))
-            answers += self.ask(stage, (query,), deadline)
+                before_call(self.longest_wait(stage, deadline))
+            answers += self.ask(stage, (query,), deadline, outlook)
             self.announce(answers[-1])
             if not self.goes_on(stage, answers[-1]):
                 break
         return self.conclude(answers, deadline)
 
-    def ask(self, stage: int, queries: Sequence[Query], deadline: Deadline) -> list[Answer]:
+    def longest_wait(self, stage: int, deadline: Deadline) -> float:
+        """Return how long a source may take at most, all attempts together, in seconds."""
+        config = self.callers[stage].config
+        return min(config.attempts * config.timeout, deadline.left()) if config.attempts == 1 else deadline.left()
+
+    def ask(self, stage: int, queries: Sequence[Query], deadline: Deadline, outlook: Outlook) -> list[Answer]:
         """Ask one source for items, in one call where there are several; return an answer for each."""
-        source = self.sources[stage]
-        return [_ask(source, queries[0], deadline)] if len(queries) == 1 else _ask_many(source, queries, deadline)
+        if deadline.has_passed:
+            return [self.callers[stage].refused(Refusal("deadline"))] * len(queries)
+        return self.callers[stage].ask(queries, deadline, outlook)
 
     def goes_on(self, stage: int, answer: Answer) -> bool:
         """Whether the next source is asked after this answer."""
-        return classify.goes_on(answer.verdict, self.sources[stage].config.next_on)
+        return classify.goes_on(answer.verdict, self.callers[stage].config.next_on)
 
     def announce(self, answer: Answer) -> None:
         """Tell whoever listens that a source was called, or that a guard refused the call."""
         if signals.source_called.receivers:
-            signals.source_called.send_robust(Chain, catalog=self.config.alias, attempt=answer.attempt)
+            for attempt in answer.attempts:
+                signals.source_called.send_robust(Chain, catalog=self.config.alias, attempt=attempt)
 
     def conclude(self, answers: Sequence[Answer], deadline: Deadline) -> Search:
         """Return what all answers together mean."""
-        trace = tuple(answer.attempt for answer in answers)
+        trace = tuple(attempt for answer in answers for attempt in answer.attempts)
         state, reason = classify.conclude(trace, self.config.sources, deadline_passed=deadline.has_passed)
         last = answers[-1].verdict if state is State.FOUND else None
         return Search(
@@ -95,105 +126,21 @@ class Chain:
 
     def close(self) -> None:
         """Give back the sources' connections."""
-        for source in self.sources:
-            source.close()
+        for caller in self.callers:
+            caller.source.close()
+
+    def _changed(self, source: str, old: BreakerState, new: BreakerState, reason: str) -> None:
+        """The breaker of a source changed its state, and this process made the change."""
+        level = logging.INFO if new is BreakerState.CLOSED else logging.WARNING
+        logger.log(level, "Source %r of catalog %r: %s → %s (%s).", source, self.config.alias, old, new, reason)
+        if signals.breaker_changed.receivers:
+            signals.breaker_changed.send_robust(
+                Chain, catalog=self.config.alias, source=source, old=str(old), new=str(new), reason=reason
+            )
 
 
 #: The chain of each catalog.
 chain_of: conf.PerCatalog[Chain] = conf.PerCatalog(Chain, dispose=Chain.close)
-
-_NO_DIRECTIVES = Directives()
-
-
-def _ask(source: Source, query: Query, deadline: Deadline) -> Answer:
-    """Make one call within what is left of the budget, and judge its reply."""
-
-    def call(timeout: float) -> Reply | NoReply:
-        return source.fetch(query.item_id, query.language, query.vary, timeout=timeout)
-
-    def judge(reply: Reply) -> list[Verdict]:
-        return [source.parse(reply, query.item_id)]
-
-    return _called(source, (query,), deadline, call, judge)[0]
-
-
-def _ask_many(source: Source, queries: Sequence[Query], deadline: Deadline) -> list[Answer]:
-    """Make one call for several items of one language and variant, and judge its reply for each of them."""
-    ids = [query.item_id for query in queries]
-
-    def call(timeout: float) -> Reply | NoReply:
-        return source.fetch_many(ids, queries[0].language, queries[0].vary, timeout=timeout)
-
-    def judge(reply: Reply) -> list[Verdict]:
-        verdicts = source.parse_many(reply, ids)
-        return [verdicts[item_id] for item_id in ids]
-
-    return _called(source, queries, deadline, call, judge)
-
-
-def _called(
-    source: Source,
-    queries: Sequence[Query],
-    deadline: Deadline,
-    call: Callable[[float], Reply | NoReply],
-    judge: Callable[[Reply], list[Verdict]],
-) -> list[Answer]:
-    timeout = min(source.config.timeout, deadline.left())
-    if timeout <= 0.0:
-        return [_answer(source.config, classify.verdict("deadline"), 0.0, was_called=False) for _ in queries]
-    started_at = clock.monotonic()
-    reply: Reply | NoReply | None = None
-    try:
-        reply = call(timeout)
-        verdicts = _judged(source, reply, queries, judge)
-    except Exception:
-        logger.exception("Source %r of catalog %r raised.", source.alias, source.config.catalog)
-        verdicts = [classify.verdict("source_error")] * len(queries)
-    if deadline.has_passed and isinstance(reply, Reply):
-        verdicts = [classify.verdict("deadline")] * len(queries)
-    elapsed = clock.monotonic() - started_at
-    rules = directives(reply.headers) if isinstance(reply, Reply) and source.config.respect_cache_control else None
-    return [_answer(source.config, verdict, elapsed, rules=rules) for verdict in verdicts]
-
-
-def _judged(
-    source: Source, reply: Reply | NoReply, queries: Sequence[Query], judge: Callable[[Reply], list[Verdict]]
-) -> list[Verdict]:
-    if isinstance(reply, NoReply):
-        return [classify.settle(classify.verdict(reply.reason), source.config)] * len(queries)
-    return [
-        classify.settle(_sound(source, verdict, query.item_id), source.config)
-        for verdict, query in zip(judge(reply), queries, strict=True)
-    ]
-
-
-def _sound(source: Source, verdict: object, item_id: str) -> Verdict:
-    """The last net below every adapter: a verdict it is, and a found item is the one that was asked for."""
-    if not isinstance(verdict, Verdict):
-        raise TypeError(f"{type(source).__name__}.parse() has to return a Verdict, not {type(verdict).__name__}.")
-    if verdict.outcome is Outcome.FOUND and not _is_asked_item(verdict.item, item_id):
-        return classify.verdict("invalid_item")
-    return verdict
-
-
-def _is_asked_item(item: object, item_id: str) -> bool:
-    """Whether the item has the ID that was asked for, and a name."""
-    if not isinstance(item, Mapping) or item.get("id") != item_id:
-        return False
-    name = item.get("name")
-    return isinstance(name, str) and not text.is_blank(name)
-
-
-def _answer(
-    config: SourceConfig,
-    verdict: Verdict,
-    elapsed: float,
-    *,
-    was_called: bool = True,
-    rules: Directives | None = None,
-) -> Answer:
-    attempt = Attempt(config.alias, verdict.outcome, verdict.reason, elapsed * 1000, was_called)
-    return Answer(attempt, verdict, rules or _NO_DIRECTIVES)
 
 
 def _strictest(answers: Sequence[Answer]) -> Directives:
@@ -206,5 +153,5 @@ def _strictest(answers: Sequence[Answer]) -> Directives:
 
 
 def _earliest(answers: Sequence[Answer]) -> float | None:
-    """When something could change at the earliest, as far as the sources said so."""
+    """When something could change at the earliest, as far as the sources and their guards said so."""
     return min((each.verdict.retry_after for each in answers if each.verdict.retry_after is not None), default=None)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from catalog_fallback import classify, clock, stop_list
 from catalog_fallback.cache import Entry, EntryCache, Kept, Query, hit, is_marked
+from catalog_fallback.calling import Answer, BeforeCall, Outlook
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.fallback import Search, chain_of
 from catalog_fallback.leases import Record
@@ -58,25 +59,46 @@ class Fill:
         self,
         gate: str | None,
         old: Entry | None,
+        outlook: Outlook,
         *,
-        is_new_gate: bool,
-        before_call: Callable[[float], None] | None = None,
+        is_new_gate: bool = False,
+        before_call: BeforeCall | None = None,
     ) -> tuple[Lookup, bool]:
         """Answer by asking the sources; return the lookup, and whether everybody who waits may have it.
 
         ``gate`` is None when there is no cache to keep anything in; ``old`` is the expired entry in hand;
-        ``before_call`` is told the limit of each call after the first.
+        ``outlook`` is the last look at the guards; ``before_call`` is told the limit of each call after the first.
         """
         refused = self.refused(gate)
         if refused is not None:
             return refused, not self.is_old_view
-        search = chain_of[self.query.catalog.alias].search(self.query, self.deadline, before_call)
+        search = chain_of[self.query.catalog.alias].search(self.query, self.deadline, outlook, before_call)
         return self.conclude(search, gate, old, is_new_gate=is_new_gate)
 
+    def ask_guards(self) -> tuple[Outlook, list[Answer] | None]:
+        """Look at the guards; return what was seen, and the answers of all sources if none may be called."""
+        chain = chain_of[self.query.catalog.alias]
+        outlook = chain.look()
+        return outlook, chain.refused(outlook)
+
+    def without_call(self, answers: Sequence[Answer], kept: Kept, *, is_stopped: _Said = "ask") -> Lookup:
+        """Answer when every guard refuses: the stop list is asked, and nothing is written."""
+        if self.is_old_view and is_marked(kept.gate):
+            return self._stopped()
+        refused = self.refused(None, is_stopped=is_stopped)
+        if refused is not None:
+            return refused
+        chain = chain_of[self.query.catalog.alias]
+        for answer in answers:
+            chain.announce(answer)
+        search = chain.conclude(answers, self.deadline)
+        if kept.entry is not None and self._may_be_stale(kept.entry, search.trace, search.reason):
+            return self._stale(kept.entry, search.trace)
+        return self._answer(search)
+
     def first_call(self) -> float:
-        """Return the limit of the first call to come, in seconds."""
-        sources = self.query.catalog.sources
-        return min(sources[0].timeout if sources else 0.0, self.deadline.left())
+        """Return how long the first source may take, in seconds."""
+        return chain_of[self.query.catalog.alias].longest_wait(0, self.deadline)
 
     def refused(self, gate: str | None, *, is_stopped: _Said = "ask") -> Lookup | None:
         """Return the answer where the stop list forbids a search, None where it may begin.

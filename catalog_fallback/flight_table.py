@@ -2,25 +2,46 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
 
+from catalog_fallback import clock
 from catalog_fallback.results import Lookup
+
+logger = logging.getLogger("catalog_fallback")
 
 Name = tuple[str, str]
 
+#: Seconds after its owner's deadline from which nobody joins a flight any more: its owner was torn away from it.
+OVERDUE = 10.0
+
 
 class Flight:
-    """One fetch that others in this process wait for. ``lookup`` is None where its result is not for sharing."""
+    """One fetch that others in this process wait for. ``lookup`` is None where its result is not for sharing.
 
-    __slots__ = ("_callbacks", "_landed", "_lock", "lookup")
+    ``ends_at``: the monotonic moment at which its owner's time is over.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_callbacks", "_landed", "_lock", "ends_at", "lookup")
+
+    def __init__(self, ends_at: float) -> None:
         self._lock = threading.Lock()
         self._landed = threading.Event()
         self._callbacks: list[Callable[[], None]] = []
+        self.ends_at = ends_at
         self.lookup: Lookup | None = None
+
+    @property
+    def has_landed(self) -> bool:
+        """It is over."""
+        return self._landed.is_set()
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whoever owns it should have landed it long ago."""
+        return clock.monotonic() > self.ends_at + OVERDUE
 
     def wait(self, seconds: float) -> None:
         """Block until the flight has landed, for so long at most."""
@@ -35,12 +56,15 @@ class Flight:
         callback()
 
     def land(self) -> None:
-        """Let everybody who waits go on."""
+        """Let everybody who waits go on; one whose callback breaks keeps nobody else waiting."""
         with self._lock:
             self._landed.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception:
+                logger.exception("Somebody who waited for a flight could not be told that it has landed.")
 
 
 class FlightTable:
@@ -54,15 +78,15 @@ class FlightTable:
     def __len__(self) -> int:
         return len(self._flights)
 
-    def join(self, name: Name) -> tuple[Flight, bool]:
-        """Return the flight of that name, and whether it is the caller's own and new."""
+    def join(self, name: Name, ends_at: float) -> tuple[Flight, bool]:
+        """Return the flight of that name, and whether it is the caller's own and new; a new one ``ends_at`` then."""
         if self._pid != os.getpid():
             self._lock, self._flights, self._pid = threading.Lock(), {}, os.getpid()
         with self._lock:
             flight = self._flights.get(name)
-            if flight is not None:
+            if flight is not None and not flight.is_overdue:
                 return flight, False
-            flight = self._flights[name] = Flight()
+            flight = self._flights[name] = Flight(ends_at)
             return flight, True
 
     def land(self, name: Name, flight: Flight) -> None:

@@ -7,22 +7,19 @@ flight takes the lease, or watches whoever has it in another process.
 
 from __future__ import annotations
 
-import enum
-import random
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 
 from catalog_fallback import clock, leases, stop_list
-from catalog_fallback.cache import Entry, Kept, Query, entries_of, hit
+from catalog_fallback.cache import Entry, Kept, Query, entries_of
+from catalog_fallback.calling import Outlook
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight, table
 from catalog_fallback.leases import Lease
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
-
-#: Seconds between two looks at a lease that another process has, chosen at random between these.
-POLL = (0.005, 0.02)
+from catalog_fallback.waiting import FRUITLESS, Next, from_entry, is_answer, judge, pause
 
 #: Whether this context owns a flight: a lookup made by an adapter must not wait for one.
 is_flying: ContextVar[bool] = ContextVar("catalog_fallback_is_flying", default=False)
@@ -33,10 +30,11 @@ class Boarding:
     """The right of one caller to fetch an item: the process's flight and the lease, where there are such.
 
     ``flight`` is None where nobody shares (no cache, an old view of the stop list, a lookup made by an adapter);
-    ``lease`` is None where no other process can see one.
+    ``lease`` is None where no other process can see one. ``outlook`` is what the guards said before.
     """
 
     fill: Fill
+    outlook: Outlook
     gate: str | None
     is_new_gate: bool = False
     flight: Flight | None = None
@@ -69,14 +67,14 @@ class Boarding:
         return self.fill.query.entry_key, self.gate or ""
 
 
-def board(fill: Fill, kept: Kept) -> Boarding | Flight:
+def board(fill: Fill, kept: Kept, outlook: Outlook) -> Boarding | Flight:
     """Return the right to fetch, or this process's flight to wait for. The lease is not taken yet."""
     gate = kept.gate or fill.entries.open_gate(fill.query)
     is_new_gate = kept.gate is None
     if gate is None or fill.is_old_view or is_flying.get():
-        return Boarding(fill, gate, is_new_gate)
-    flight, is_own = table.join((fill.query.entry_key, gate))
-    return Boarding(fill, gate, is_new_gate, flight) if is_own else flight
+        return Boarding(fill, outlook, gate, is_new_gate)
+    flight, is_own = table.join((fill.query.entry_key, gate), fill.deadline.at)
+    return Boarding(fill, outlook, gate, is_new_gate, flight) if is_own else flight
 
 
 def take_lease(boarding: Boarding) -> bool:
@@ -107,7 +105,11 @@ class Trip:
 
         The call after a flight was returned takes up what it brought, or goes on without it.
         """
-        step: Lookup | Flight | None = self._take_up()
+        step: Lookup | Flight | None = self.take_up()
+        if step is not None:
+            return step
+        if self._joined is not None:
+            self._joined, self._kept = None, self._fill.entries.look(self._fill.query)
         while step is None and not self.deadline.has_passed:
             step = from_entry(self._fill, self._kept, self._seen) or self._from_sources()
             if step is None:
@@ -116,26 +118,31 @@ class Trip:
             self._joined = step
         return step or self._fill.past_deadline(self._kept)
 
-    def _take_up(self) -> Lookup | None:
-        flight, self._joined = self._joined, None
+    def take_up(self) -> Lookup | None:
+        """Return the answer that the joined flight has brought, or the one that is due when the time is over.
+
+        Asks nobody, so it may run where nothing may block; None: :meth:`advance` has to go on.
+        """
+        flight = self._joined
         if flight is None:
             return None
-        lookup = flight.lookup
-        if lookup is not None and not (self._seen is not None and lookup == hit(self._fill.query, self._seen)):
-            return lookup
-        if not self.deadline.has_passed:
-            self._kept = self._fill.entries.look(self._fill.query)
-        return None
+        if is_answer(self._fill.query, flight.lookup, self._seen):
+            return flight.lookup
+        return self._fill.past_deadline(self._kept) if self.deadline.has_passed else None
 
     def _from_sources(self) -> Lookup | Flight | None:
         """Fetch, or find whoever does; None when the cache has to be read again."""
-        boarding = board(self._fill, self._kept)
+        fill, kept = self._fill, self._kept
+        outlook, refused = fill.ask_guards()
+        if refused is not None:
+            return fill.without_call(refused, kept)
+        boarding = board(fill, kept, outlook)
         if isinstance(boarding, Flight):
             return boarding
         token = is_flying.set(True)
         try:
             if boarding.flight is None:
-                return self._fill.fetch(boarding.gate, self._kept.entry, is_new_gate=boarding.is_new_gate)[0]
+                return fill.fetch(boarding.gate, kept.entry, outlook, is_new_gate=boarding.is_new_gate)[0]
             return _lead(boarding, self._seen)
         finally:
             is_flying.reset(token)
@@ -161,7 +168,10 @@ def refresh(query: Query, deadline: Deadline, is_due: Callable[[Entry], bool]) -
     kept = fill.entries.look(query)
     if kept.gate is None or kept.entry is None or not is_due(kept.entry):
         return
-    boarding = board(fill, kept)
+    outlook, refused = fill.ask_guards()
+    if refused is not None:
+        return
+    boarding = board(fill, kept, outlook)
     if isinstance(boarding, Flight):
         return
     token = is_flying.set(True)
@@ -173,51 +183,34 @@ def refresh(query: Query, deadline: Deadline, is_due: Callable[[Entry], bool]) -
         boarding.end()
 
 
-def from_entry(fill: Fill, kept: Kept, seen: Entry | None) -> Lookup | None:
-    """Answer from the cache after all, if there is a fresh entry and the database agrees."""
-    if kept.entry is None or kept.entry.expires_at <= clock.wall() or kept.entry == seen:
-        return None
-    return fill.confirm(kept)
-
-
-class _Again(enum.Enum):
-    """Why watching another process's lease ended without an answer."""
-
-    TAKE = "the lease is free: take it"
-    READ = "the gate has changed, or the time is over: read the cache again"
-
-
 def _lead(boarding: Boarding, seen: Entry | None) -> Lookup | None:
     """Own the process's flight: fetch under the lease, or watch whoever has it; None when the gate has changed."""
-    fill, owner = boarding.fill, None
+    fill, owner, fruitless = boarding.fill, None, 0
     while not fill.deadline.has_passed and boarding.gate is not None:
-        if take_lease(boarding):
+        if fruitless > FRUITLESS or take_lease(boarding):
             return _fly(boarding, seen)
         step, owner = _watch(fill, boarding.gate, seen, owner)
         if isinstance(step, Lookup):
             boarding.share(step, is_fetched=False)
             return step
-        if step is _Again.READ:
+        if step is Next.ALONE:
+            return _fly(boarding, seen)
+        if step is Next.READ:
             return None
+        fruitless += 1
     return None
 
 
-def _watch(fill: Fill, gate: str, seen: Entry | None, owner: str | None) -> tuple[Lookup | _Again, str | None]:
+def _watch(fill: Fill, gate: str, seen: Entry | None, owner: str | None) -> tuple[Lookup | Next, str | None]:
     """Wait for the process that has the lease; return what came of it, and whom it was that was waited for."""
     while not fill.deadline.has_passed:
         sight = leases.watch(fill.entries, fill.query, gate)
-        answer = from_entry(fill, sight.kept, seen)
-        if answer is not None:
-            return answer, owner
-        if sight.kept.gate != gate:
-            return _Again.READ, owner
-        if sight.record is not None and sight.record.owner in (owner, sight.owner):
-            return fill.recorded(sight.record, sight.kept), owner
-        if sight.owner is None:
-            return _Again.TAKE, owner
+        step = judge(fill, sight, gate, seen, owner)
+        if step is not None:
+            return step, owner
         owner = sight.owner
-        clock.sleep(min(random.uniform(*POLL), fill.deadline.left()))  # noqa: S311 - jitter is no secret
-    return _Again.READ, owner
+        clock.sleep(min(pause(), fill.deadline.left()))
+    return Next.READ, owner
 
 
 def _fly(boarding: Boarding, seen: Entry | None) -> Lookup | None:
@@ -226,7 +219,7 @@ def _fly(boarding: Boarding, seen: Entry | None) -> Lookup | None:
     kept = fill.entries.look(fill.query) if boarding.lease is None else boarding.lease.kept
     if kept.gate is None:  # lost again at once: nothing can be kept, and nobody may share
         boarding.leave()
-        return fill.fetch(None, None, is_new_gate=False)[0]
+        return fill.fetch(None, None, boarding.outlook)[0]
     if kept.gate != boarding.gate:
         return None
     lookup = from_entry(fill, kept, seen)
@@ -234,7 +227,9 @@ def _fly(boarding: Boarding, seen: Entry | None) -> Lookup | None:
         boarding.share(lookup, is_fetched=False)
         return lookup
     extend = None if boarding.lease is None else boarding.lease.extend
-    lookup, is_for_all = fill.fetch(kept.gate, kept.entry, is_new_gate=boarding.is_new_gate, before_call=extend)
+    lookup, is_for_all = fill.fetch(
+        kept.gate, kept.entry, boarding.outlook, is_new_gate=boarding.is_new_gate, before_call=extend
+    )
     if is_for_all:
         boarding.share(lookup)
     return lookup

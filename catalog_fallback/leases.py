@@ -9,6 +9,7 @@ lease costs exclusiveness, nothing else.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,7 @@ RECORD_LIFE = 3.0
 class Record:
     """How a flight ended that left no entry: its owner, and the answer that its waiters share.
 
+    ``found`` says that there is an item, which was for the owner's process alone: everybody fetches for himself.
     ``may_be_stale``: a waiter may show its expired entry instead, where the site allows that.
     """
 
@@ -64,10 +66,11 @@ class Lease:
         self.kept = kept
 
     def extend(self, seconds: float) -> None:
-        """Make the lease outlive another call of at most ``seconds``."""
-        life = seconds + MARGIN
-        self._expires_at = clock.monotonic() + life
-        self._entries.store.touch(self._key, life)
+        """Make the lease outlive another call of at most ``seconds``; one that is lost already stays so."""
+        now = clock.monotonic()
+        if now < self._expires_at:
+            self._expires_at = now + seconds + MARGIN
+            self._entries.store.touch(self._key, seconds + MARGIN)
 
     def end(self, lookup: Lookup | None) -> None:
         """Leave a record for those who wait where they need one, and give the lease back."""
@@ -91,28 +94,52 @@ def take(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease 
     expires_at = clock.monotonic() + seconds + MARGIN
     life = seconds + MARGIN
     is_mine, pair = entries.store.add_and_get_pair(key, owner, life, query.gate_key, query.entry_key)
-    if is_mine is None:
-        return True
-    return Lease(entries, query, key, owner, expires_at, entries.in_hand(query, *pair)) if is_mine else False
+    if is_mine is None:  # the reply may be all that was lost
+        found = entries.store.get_many((key, query.gate_key, query.entry_key))
+        if found.get(key) != owner:
+            return True
+        pair = found.get(query.gate_key), found.get(query.entry_key)
+    return False if is_mine is False else Lease(entries, query, key, owner, expires_at, entries.in_hand(query, *pair))
 
 
 def watch(entries: EntryCache, query: Query, gate: str) -> Sight:
-    """Look once at lease, record, gate and entry. The lease comes first, for caches that read one key after another."""
-    lease_key, record_key = entries.lease_key(query, gate), entries.record_key(query)
-    found = entries.store.get_many((lease_key, record_key, query.gate_key, query.entry_key))
+    """Look once at lease, record, gate and entry."""
+    return watch_many(entries, ((query, gate),))[0]
+
+
+def watch_many(entries: EntryCache, watched: Sequence[tuple[Query, str]]) -> list[Sight]:
+    """Look once at the leases under these gates, with record, gate and entry, in one round trip.
+
+    A lease comes before what its owner leaves behind, for caches that read one key after another.
+    """
+    keys = [(entries.lease_key(query, gate), entries.record_key(query)) for query, gate in watched]
+    found = entries.store.get_many(
+        tuple(
+            key
+            for (query, _), (lease_key, record_key) in zip(watched, keys, strict=True)
+            for key in (lease_key, record_key, query.gate_key, query.entry_key)
+        )
+    )
+    return [
+        _sight(entries, query, found, lease_key, record_key)
+        for (query, _), (lease_key, record_key) in zip(watched, keys, strict=True)
+    ]
+
+
+def _sight(entries: EntryCache, query: Query, found: Mapping[str, Any], lease_key: str, record_key: str) -> Sight:
     owner = found.get(lease_key)
     kept = entries.in_hand(query, found.get(query.gate_key), found.get(query.entry_key))
     return Sight(owner if isinstance(owner, str) else None, _record(found.get(record_key), query.name), kept)
 
 
 def record_of(lookup: Lookup, owner: str) -> Record | None:
-    """Return the record that waiters need, None where they find the answer in an entry or have to fetch themselves."""
+    """Return the record that waiters need, None where they find the answer in an entry."""
     if lookup.is_stale:
         return Record(owner, State.UNAVAILABLE, "incomplete_search", lookup.retry_after, may_be_stale=True)
     if lookup.state is State.UNAVAILABLE:
         may_be_stale = classify.may_serve_stale(lookup.trace, lookup.state, lookup.reason)
         return Record(owner, lookup.state, lookup.reason, lookup.retry_after, may_be_stale)
-    if lookup.state is State.NOT_FOUND and lookup.expires_at is None:
+    if lookup.expires_at is None and lookup.state in _RECORDED:
         return Record(owner, lookup.state, lookup.reason)
     return None
 
@@ -132,4 +159,4 @@ def _record(value: Any, name: str) -> Record | None:
     return Record(owner, State(state), reason, wait, may_be_stale is True)
 
 
-_RECORDED = frozenset({State.NOT_FOUND, State.UNAVAILABLE})
+_RECORDED = frozenset({State.FOUND, State.NOT_FOUND, State.UNAVAILABLE})

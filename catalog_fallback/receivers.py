@@ -15,16 +15,25 @@ from catalog_fallback.signals import deletion_notice, stop_list_changed
 
 
 @receiver(pre_save, sender=StoppedItem, dispatch_uid="catalog_fallback.clean")
-def clean_row(instance: StoppedItem, **_: Any) -> None:
-    """Every row, of a fixture too, is stored under the normal form of its ID."""
+def clean_row(instance: StoppedItem, using: str, **_: Any) -> None:
+    """Every row, of a fixture too, is stored under the normal form of its ID; what it was before is remembered."""
     instance.clean_identity()
+    rows = StoppedItem.objects.using(using).filter(pk=instance.pk)
+    instance.identity_before = rows.values_list("catalog", "item_id").first() if instance.pk is not None else None
 
 
 @receiver(post_save, sender=StoppedItem, dispatch_uid="catalog_fallback.saved")
 @receiver(post_delete, sender=StoppedItem, dispatch_uid="catalog_fallback.deleted")
 def publish_row(instance: StoppedItem, using: str, **_: Any) -> None:
-    """A saved or deleted row goes to the cache."""
-    stop_list.publish_changes({instance.catalog: (instance.item_id,)}, using=using)
+    """A saved or deleted row goes to the cache; one that changed its ID, with the old one too."""
+    identities = {
+        (instance.catalog, instance.item_id),
+        instance.identity_before or (instance.catalog, instance.item_id),
+    }
+    changes: dict[str, list[str]] = {}
+    for catalog, item_id in sorted(identities):
+        changes.setdefault(catalog, []).append(item_id)
+    stop_list.publish_changes(changes, using=using)
 
 
 @receiver(stop_list_changed, sender=StoppedItem, dispatch_uid="catalog_fallback.changed")

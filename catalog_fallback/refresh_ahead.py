@@ -19,7 +19,7 @@ from catalog_fallback import clock
 from catalog_fallback.cache import Entry, Query
 from catalog_fallback.flights import refresh
 from catalog_fallback.resilience.time_budget import Deadline
-from catalog_fallback.results import Lookup, State
+from catalog_fallback.results import CacheStatus, Lookup, State
 
 logger = logging.getLogger("catalog_fallback")
 
@@ -74,6 +74,8 @@ class Refresher:
 
     def stop(self, seconds: float = 5.0) -> None:
         """Drop what waits, and wait for what is under way."""
+        if self._pid != os.getpid():
+            return
         with self._wake:
             self._is_over = True
             self._waiting.clear()
@@ -104,9 +106,9 @@ refresher = Refresher()
 
 
 def notice(query: Query, lookup: Lookup) -> None:
-    """Take notice of a hit; have it refreshed when that is due."""
+    """Take notice of an answer; have it refreshed when it is a hit that has grown old."""
     fetched_at, expires_at = lookup.fetched_at, lookup.expires_at
-    if lookup.state is not State.FOUND or fetched_at is None or expires_at is None:
+    if lookup.cache is not CacheStatus.HIT or lookup.state is not State.FOUND or not (fetched_at and expires_at):
         return
     if is_due(fetched_at.timestamp(), expires_at.timestamp(), query.catalog.refresh_ahead):
         refresher.submit(query)

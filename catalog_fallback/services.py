@@ -16,7 +16,8 @@ from catalog_fallback.batches import Lookups, past_deadline
 from catalog_fallback.cache import Kept, entries_of, hit
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.models import StopOrigin, StopReason
-from catalog_fallback.resilience.time_budget import checked_budget, deadline, is_used_up, time_budget
+from catalog_fallback.resilience.refusal import Refusal
+from catalog_fallback.resilience.time_budget import Deadline, checked_budget, deadline, is_used_up, time_budget
 from catalog_fallback.results import Explanation, Lookup, SourceExplanation
 from catalog_fallback.signals import lookup_finished
 
@@ -65,7 +66,7 @@ def find_item(
         found = entries.look(query) if refresh else entries.read(query)
     if not isinstance(found, Lookup):
         found = flights.look_up(query, found, deadline(seconds, started_at), refresh=refresh)
-    elif entries.config.refresh_ahead:
+    if entries.config.refresh_ahead:
         refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
         _announce(found, started_at)
@@ -87,15 +88,9 @@ def find_items(
     duplicates folded; asked for an ID as it was given, the dict finds it too. A bad ID raises InvalidItemID before any
     work.
     """
+    seconds = _seconds(catalog, budget)
     started_at = clock.monotonic()
-    entries = entries_of[catalog]
-    seconds = entries.config.budget if budget is None else checked_budget(budget)
-    queries = {query.item_id: query for query in (entries.query(each, language, vary) for each in _several(item_ids))}
-    found = batches.look_up(queries, deadline(seconds, started_at), refresh=refresh)
-    lookups = Lookups(entries.config, queries, found)
-    for lookup in lookups.values() if lookup_finished.receivers else ():
-        _announce(lookup, started_at)
-    return lookups
+    return _find_items(item_ids, catalog, language, vary, refresh, started_at, deadline(seconds, started_at))
 
 
 async def afind_item(
@@ -113,8 +108,11 @@ async def afind_item(
     seconds = entries.config.budget if budget is None else checked_budget(budget)
     query = entries.query(item_id, language, vary)
     if is_used_up(started_at):
-        return past_deadline(query)
-    found = await aio.look_up(query, deadline(seconds, started_at), refresh=refresh)
+        found = past_deadline(query)
+    else:
+        found = await aio.look_up(query, deadline(seconds, started_at), refresh=refresh)
+    if entries.config.refresh_ahead:
+        refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
         await aio.in_thread(partial(_announce, found, started_at))
     return found
@@ -130,16 +128,35 @@ async def afind_items(
     refresh: bool = False,
 ) -> dict[str, Lookup]:
     """:func:`find_items` for asyncio: never blocks the event loop, and may be cancelled at any time."""
-    call = partial(
-        find_items,
-        list(_several(item_ids)),
-        catalog=catalog,
-        language=language,
-        vary=vary,
-        budget=budget,
-        refresh=refresh,
-    )
-    return await aio.in_thread(call)
+    seconds = _seconds(catalog, budget)
+    started_at = clock.monotonic()
+    until = deadline(seconds, started_at)
+    ids = list(_several(item_ids))
+    find = partial(_find_items, ids, catalog, language, vary, refresh, started_at, until)
+    found = await aio.in_thread(find, until)
+    # Without a free thread the time is over now, and it asks nobody any more.
+    return await aio.in_thread(find, pool=aio.Pool.READING) or {} if found is None else found
+
+
+def _seconds(catalog: str, budget: float | timedelta | None) -> float:
+    return conf.catalog(catalog).budget if budget is None else checked_budget(budget)
+
+
+def _find_items(
+    item_ids: Iterable[str],
+    catalog: str,
+    language: str | None,
+    vary: Mapping[str, str] | None,
+    refresh: bool,
+    started_at: float,
+    until: Deadline,
+) -> dict[str, Lookup]:
+    entries = entries_of[catalog]
+    queries = {query.item_id: query for query in (entries.query(each, language, vary) for each in _several(item_ids))}
+    lookups = Lookups(entries.config, queries, batches.look_up(queries, until, refresh=refresh))
+    for lookup in lookups.values() if lookup_finished.receivers else ():
+        _announce(lookup, started_at)
+    return lookups
 
 
 def _announce(lookup: Lookup, started_at: float) -> None:
@@ -160,9 +177,17 @@ def explain_item(
     entries = entries_of[catalog]
     query = entries.query(item_id, language, vary)
     entry = entries.look(query).entry
-    sources = tuple(SourceExplanation(source.alias, True, "ok") for source in chain_of[catalog].sources)
+    chain = chain_of[catalog]
+    outlook = chain.look()
+    sources = tuple(_explained(caller.config.alias, caller.refusal(outlook)) for caller in chain.callers)
     kept = hit(query, entry) if entry is not None and entry.expires_at > clock.wall() else None
     return Explanation(query.item_id, catalog, stop_list.is_stopped(query), kept, sources)
+
+
+def _explained(alias: str, refusal: Refusal | None) -> SourceExplanation:
+    if refusal is None:
+        return SourceExplanation(alias, True, "ok")
+    return SourceExplanation(alias, False, refusal.reason, refusal.retry_after)
 
 
 def invalidate_item(item_id: str, *, catalog: str = "default", reason: str = "") -> int:

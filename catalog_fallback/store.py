@@ -36,6 +36,8 @@ SLOW = 2.0
 _SHARED_BACKENDS = frozenset(
     {"django.core.cache.backends.locmem", "django.core.cache.backends.redis", "django_redis.cache"}
 )
+#: Backends whose ``incr`` gives the key the backend's default life.
+_RESETTING_BACKENDS = ("django.core.cache.backends.filebased", "django.core.cache.backends.db")
 
 
 class Store:
@@ -115,6 +117,25 @@ class Store:
     def touch(self, key: str, ttl: float) -> None:
         """Give the key a new life, if it and the cache are there."""
         self._attempt(lambda: self._operations.touch(key, whole_seconds(ttl)), None)
+
+    def incr(self, key: str, delta: int, ttl: float) -> int | None:
+        """Add to a number; None when it is missing or the cache cannot tell.
+
+        ``ttl`` is given to the key again where the backend's ``incr`` would reset it (file and database caches).
+        """
+        return self._attempt(lambda: self._incr_now(key, delta, whole_seconds(ttl)), None)
+
+    def _incr_now(self, key: str, delta: int, seconds: int) -> int | None:
+        backend = self.backend
+        try:
+            value = backend.incr(key, delta)
+        except ValueError:
+            return None
+        if type(backend).__module__.startswith(_RESETTING_BACKENDS):
+            backend.touch(key, seconds)
+        if value is None:
+            raise _Unsure("incr() returned None")
+        return int(value)
 
     def add_and_get_pair(
         self, key: str, value: Any, ttl: float, first: str, second: str

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+import hypothesis
 import pytest
 
 from catalog_fallback.testing import FrozenClock
@@ -14,6 +16,13 @@ from tests.sites import MovableClock, Site
 
 if TYPE_CHECKING:
     from pytest_django.plugin import DjangoDbBlocker
+
+
+# Examples are counted, not timed: how long one takes depends on what else the machine does.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
 
 
 @pytest.fixture(scope="session")
@@ -79,6 +88,11 @@ def frozen_clock() -> Iterator[FrozenClock]:
     """A clock that stands still until the test moves it."""
     with FrozenClock() as clock:
         yield clock
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Give sets the same name in every process, so that the tests can be spread over several."""
+    return "-".join(sorted(map(str, val))) or "nothing" if isinstance(val, frozenset) else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -215,9 +215,9 @@ class FlightTables:
     def __len__(self) -> int:
         return sum(map(len, self._tables.values()))
 
-    def join(self, name: Any) -> Any:
+    def join(self, name: Any, ends_at: float) -> Any:
         stage.step("flight")
-        flight, is_own = self._own.join(name)
+        flight, is_own = self._own.join(name, ends_at)
         if is_own and stage.actor is not None:
             self._on_join(stage.actor, name)
         return flight, is_own

@@ -17,6 +17,15 @@ from catalog_fallback.results import Attempt, Outcome, Reply, State, Verdict
 FOUND, NOT_FOUND, TEMPORARY, STOP = Outcome.FOUND, Outcome.NOT_FOUND, Outcome.TEMPORARY, Outcome.STOP
 NOW = 1_800_000_000.0
 
+
+
+def _name(value: object) -> str:
+    """A parameter's name, the same in every process: sets are sorted, at any depth."""
+    if isinstance(value, frozenset):
+        return "+".join(sorted(map(str, value))) or "nothing"
+    return "[" + ", ".join(map(_name, value)) + "]" if isinstance(value, list) else str(value)
+
+
 TABLE = [
     ("timeout", TEMPORARY),
     ("connect_failed", TEMPORARY),
@@ -137,7 +146,7 @@ def config(alias: str = "a", **values: object) -> SourceConfig:
         ),
         (classify.found({"id": "P1"}), {"temporary_reasons": frozenset({"ok"})}, (FOUND, "ok")),
     ],
-    ids=str,
+    ids=_name,
 )
 def test_settings_change_the_table(judged: Verdict, settings: dict[str, object], expected: tuple[Outcome, str]) -> None:
     """NOT_FOUND_STATUSES and TEMPORARY_REASONS do what they say, and never make a busy source say "not found"."""
@@ -169,7 +178,7 @@ DEFAULT_NEXT_ON = frozenset({"not_found", "temporary"})
         (classify.verdict("http_404"), frozenset({"stop"}), True),
         (classify.found({}), frozenset({"found", "ok"}), False),
     ],
-    ids=str,
+    ids=_name,
 )
 def test_next_on_names_outcomes_or_reasons(judged: Verdict, next_on: frozenset[str], *, expected: bool) -> None:
     """A source is followed by the next one where NEXT_ON names its outcome or its reason; a find ends the search."""
@@ -206,7 +215,7 @@ def sources(count: int, next_on: Sequence[frozenset[str]] = ()) -> list[SourceCo
         (["timeout", "invalid_json"], State.UNAVAILABLE, "invalid_json"),
         (["empty_result", "http_404"], State.UNAVAILABLE, "http_404"),
     ],
-    ids=str,
+    ids=_name,
 )
 def test_worked_cases_of_the_specification(reasons: list[str], state: State, reason: str) -> None:
     """Primary and secondary together mean what the specification works out for them."""
@@ -225,7 +234,7 @@ def test_worked_cases_of_the_specification(reasons: list[str], state: State, rea
         (["timeout", "ok"], State.FOUND, "ok"),
         (["http_403"], State.UNAVAILABLE, "http_403"),
     ],
-    ids=str,
+    ids=_name,
 )
 def test_budget_gone(reasons: list[str], state: State, reason: str) -> None:
     """Without a definite answer the reason is the deadline; an answer that came in time still counts."""
@@ -254,7 +263,7 @@ NO_NAME = DEFAULT_NEXT_ON | {"no_name"}
         (["no_name", "http_403"], [NO_NAME], State.UNAVAILABLE, "http_403"),
         (["no_name", "timeout"], [NO_NAME, NOTHING], State.UNAVAILABLE, "incomplete_search"),
     ],
-    ids=str,
+    ids=_name,
 )
 def test_next_on_decides_what_ends_the_lookup(
     reasons: list[str], next_on: list[frozenset[str]], state: State, reason: str
@@ -365,7 +374,7 @@ def test_stale_tables_cover_every_reason() -> None:
         (trace("empty_result", "timeout"), State.UNAVAILABLE, "incomplete_search", True),
         (trace("ok"), State.FOUND, "ok", False),
     ],
-    ids=str,
+    ids=_name,
 )
 def test_stale_needs_an_unavailable_lookup(
     attempts: tuple[Attempt, ...], state: State, reason: str, *, expected: bool

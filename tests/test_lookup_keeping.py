@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from catalog_fallback import refresh_ahead, services
 from catalog_fallback.cache import entries_of
 from catalog_fallback.fallback import Search
 from catalog_fallback.filling import entry_of
@@ -258,6 +261,32 @@ def test_jitter_is_a_part_of_the_shortened_life() -> None:
     entry = entry_of(search, config, chance=lambda: 1.0)
     assert entry is not None
     assert entry.expires_at == 5.0
+
+
+# --- refreshed ahead ----------------------------------------------------------------------------------------------
+
+
+def find_async(item_id: str) -> Lookup:
+    """The same under asyncio."""
+    return asyncio.run(services.afind_item(item_id))
+
+
+@pytest.mark.parametrize("find", [services.find_item, find_async], ids=["sync", "async"])
+def test_every_old_hit_is_noticed(
+    site: Site, moving: MovableClock, monkeypatch: pytest.MonkeyPatch, find: Callable[[str], Lookup]
+) -> None:
+    """A hit older than REFRESH_AHEAD of its life is handed to the background, whichever way it was read."""
+    submitted: list[str] = []
+    monkeypatch.setattr(refresh_ahead.refresher, "submit", lambda query: submitted.append(query.item_id))
+    site.configure(TTL=100, REFRESH_AHEAD=0.5)
+    site.say(FOUND)
+    find("P001")
+    moving.move(49)
+    assert find("P001").cache == "hit"
+    assert submitted == []
+    moving.move(2)
+    assert find("P001").cache == "hit"
+    assert submitted == ["P001"]
 
 
 # --- nothing strange is believed -----------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -68,6 +69,26 @@ def test_lookup_finished_measures_with_the_monotonic_clock(site: Site, moving: M
     with listening(signals.source_called, lambda: moving.move(2)), listening(signals.lookup_finished) as heard:
         site.find()
     assert 2 <= heard[0]["elapsed"] < 2.5
+
+
+def test_lookup_finished_is_the_same_under_asyncio(site: Site) -> None:
+    """A miss, a hit, and one whose shared budget was used up before it began."""
+    site.say(FOUND)
+
+    async def look_up() -> list[Lookup]:
+        lookups = [await services.afind_item("P001"), await services.afind_item("P001")]
+        with services.time_budget(0.001):
+            await asyncio.sleep(0.01)
+            return [*lookups, await services.afind_item("P001")]
+
+    with listening(signals.lookup_finished) as heard:
+        lookups = asyncio.run(look_up())
+    assert [each["lookup"] for each in heard] == lookups
+    assert [(str(lookup.cache), lookup.reason) for lookup in lookups] == [
+        ("miss", "ok"),
+        ("hit", "ok"),
+        ("miss", "deadline"),
+    ]
 
 
 def test_bad_arguments_finish_no_lookup(site: Site) -> None:
@@ -283,4 +304,3 @@ def test_a_lookup_is_what_it_says(site: Site) -> None:
     site.find()
     signals.lookup_finished.disconnect(listen, sender=Lookup)
     assert senders == [Lookup]
-

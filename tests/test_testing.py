@@ -6,6 +6,7 @@ import json
 import time
 import unittest
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -123,6 +124,15 @@ class CallsInItsOwnWay(Broken):
             return Reply(response.status_code, {}, body.strip() or GOOD)
 
 
+class AsksTwice(Broken):
+    """Thinks that a second call cannot hurt."""
+
+    def fetch(self, item_id: str, language: str, vary: Mapping[str, str], *, timeout: float) -> Reply | NoReply:
+        reply = super().fetch(item_id, language, vary, timeout=timeout / 2)
+        super().fetch(item_id, language, vary, timeout=timeout / 2)
+        return reply
+
+
 class RemembersTheFirst(Broken):
     """Has only one answer."""
 
@@ -186,6 +196,7 @@ MISTAKES: dict[type[Source], set[str]] = {
         *("test_good_body_is_found", "test_item_can_be_kept", "test_wrong_id", "test_unnamed_item"),
         *("test_good_reply_over_http", "test_bom", "test_damage"),
     },
+    AsksTwice: {"test_redirect"},
     KeepsObjects: {"test_item_can_be_kept"},
     NeverNotFound: {"test_not_found_bodies"},
     ForgetsTheVerdict: ALL - {"test_drip", "test_stall", "test_reset", "test_cut_body", "test_gzip_bomb"},
@@ -230,6 +241,34 @@ def test_failure_is_said_in_words() -> None:
 
     with pytest.raises(AssertionError, match=r"TrustsA404: status 404 .* has to be stop, not .*empty_result"):
         Contract().test_error_statuses()
+
+
+def test_call_that_ends_late_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one that says "timeout" in the end."""
+    moments = iter([0.0, 60.0])
+    monkeypatch.setattr("catalog_fallback.testing.contract.time", SimpleNamespace(monotonic=lambda: next(moments)))
+    with pytest.raises(AssertionError, match=r"A call limited to 0\.3 seconds took 60\.0\."):
+        TestTheRealThing().test_stall()
+
+
+class TestSoft404ThatIsDocumented(SourceContract):
+    """An API whose own signal is one of those that mean nothing elsewhere."""
+
+    source_class = JSONItemSource
+    options = {"not_found_when": {"success": False}}  # noqa: RUF012  # ClassVar in the base class
+    item_id = "P001"
+    good_body = GOOD
+    not_found_bodies = (b'{"success": false}',)
+
+
+def test_without_name_ends() -> None:
+    """Also where the adapter finds one name after the other."""
+    names = [f"name {n}" for n in range(60)]
+    made = without_name(
+        json.dumps(names).encode(),
+        lambda body: {"id": "P001", "name": next(name for name in json.loads(body) if name)},
+    )
+    assert json.loads(made) == [""] * 50 + names[50:]
 
 
 @pytest.mark.parametrize("name", ["Blue teapot: ok", "P001"])
@@ -356,3 +395,22 @@ def test_fake_source_alone() -> None:
     assert isinstance(reply, Reply)
     assert source.parse(reply, "P001").outcome is Outcome.FOUND
     assert source.asked == ["P001"]
+
+
+# --- a clock to move ---------------------------------------------------------------------------------------------
+
+
+def test_frozen_clock() -> None:
+    """It stands still, moves when told to or when somebody waits, and gives the machine's clock back."""
+    before = clock.monotonic
+    with FrozenClock(now=1000) as frozen:
+        assert (clock.wall(), clock.wall()) == (1000, 1000)
+        started_at = clock.monotonic()
+        clock.sleep(5)
+        frozen.advance(2.5)
+        assert (clock.wall(), clock.monotonic() - started_at, frozen.slept) == (1007.5, 7.5, [5])
+        frozen.step_wall(-7)
+        assert (clock.wall(), clock.monotonic() - started_at) == (1000.5, 7.5)
+        with pytest.raises(ValueError, match="forwards"):
+            frozen.advance(-1)
+    assert clock.monotonic is before

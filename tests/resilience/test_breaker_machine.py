@@ -297,7 +297,7 @@ class Breakers(RuleBasedStateMachine):
         self.patch.undo()
 
 
-QUICK = settings(max_examples=1500, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
 #: For mutants: always the same trials, as many as it takes to notice, nothing kept, nothing made small.
 HUNT = settings(QUICK, max_examples=3000, derandomize=True, database=None, phases=[Phase.generate])
 

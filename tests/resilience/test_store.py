@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from catalog_fallback.resilience.store import ProcessStore, Store, count, number
-from tests.resilience.worlds import FaultyStore, MovableClock, RedisStore
+from tests.resilience.redis_store import RedisStore
+from tests.resilience.worlds import FaultyStore, MovableClock
 
 
 @pytest.fixture(params=["process", "redis", "faulty"])

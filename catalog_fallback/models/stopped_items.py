@@ -1,40 +1,23 @@
-"""Which rows does this app keep? The stop list."""
+"""Which items must not be shown? The stop list, whose every change is published."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Collection, Iterable
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.db import models, transaction
-from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from catalog_fallback import conf, signals
 from catalog_fallback.exceptions import InvalidItemID, UnknownCatalog
+from catalog_fallback.models.fields import MAX_ID_LENGTH, ExactCharField, chunks
 
-MAX_ID_LENGTH = 255
 #: What an ``update()`` may change without the cache having to know.
 _UNPUBLISHED_FIELDS = frozenset({"published_at", "note", "stopped_by"})
-
-
-class ExactCharField(models.CharField):  # type: ignore[type-arg]  # Django's cannot be subscripted at run time
-    """Text that every database compares character by character.
-
-    Otherwise MySQL and MariaDB would take "a" for "A", and two IDs for one; PostgreSQL would sort by the rules of a
-    language, and no search for a beginning could use the index.
-    """
-
-    _COLLATIONS: ClassVar[Mapping[str, str]] = {"postgresql": "C", "mysql": "utf8mb4_bin"}
-
-    def db_parameters(self, connection: BaseDatabaseWrapper) -> dict[str, str | None]:
-        """Return the column's type with the collation of this kind of database."""
-        parameters = super().db_parameters(connection)
-        parameters["collation"] = self._COLLATIONS.get(connection.vendor)
-        return parameters
 
 
 class StopReason(models.TextChoices):
@@ -161,6 +144,9 @@ class StoppedItem(models.Model):
 
     objects = StoppedItemQuerySet.as_manager()
 
+    #: Catalog and ID as the database had them before the last save of this object.
+    identity_before: tuple[str, str] | None = None
+
     class Meta:
         verbose_name = _("stopped item")
         verbose_name_plural = _("stopped items")
@@ -203,12 +189,6 @@ class StoppedItem(models.Model):
         except (InvalidItemID, UnknownCatalog) as error:
             field = "item_id" if isinstance(error, InvalidItemID) else "catalog"
             raise ValidationError({field: str(error)}) from error
-
-
-def chunks(values: Sequence[Any], size: int = 500) -> Iterable[Sequence[Any]]:
-    """Yield the values in slices that every database takes as parameters of one query."""
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
 
 
 def _collect(changes: dict[str, set[str]], pairs: Iterable[tuple[str, str]]) -> None:

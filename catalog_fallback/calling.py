@@ -1,0 +1,164 @@
+"""What happens in one call of a source? A permit from its guard, a call with a hard limit, a judgement of the reply.
+
+Retries are made here and nowhere else: only where ATTEMPTS allows them, only after ``temporary``, inside the budget.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from catalog_fallback import classify, clock
+from catalog_fallback.cache import Query
+from catalog_fallback.headers import Directives, directives
+from catalog_fallback.resilience.guard import Guard
+from catalog_fallback.resilience.refusal import Refusal
+from catalog_fallback.resilience.time_budget import Deadline
+from catalog_fallback.resilience.views import View
+from catalog_fallback.results import Attempt, NoReply, Outcome, Reply, Verdict
+from catalog_fallback.sources import text
+from catalog_fallback.sources.base import Source
+
+logger = logging.getLogger("catalog_fallback")
+
+#: Before the n-th retry a random time is waited, up to the first of these doubled n - 1 times, and the second at most.
+RETRY_PAUSE, LONGEST_RETRY_PAUSE = 0.1, 2.0
+
+NO_DIRECTIVES = Directives()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one source said of one item: its attempts, of which the last counts, and what the reply allows."""
+
+    attempts: tuple[Attempt, ...]
+    verdict: Verdict
+    directives: Directives = NO_DIRECTIVES
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """What one look at the guards of a catalog brought; ``isolated`` are the sources that an operator took out."""
+
+    view: View
+    isolated: frozenset[str]
+
+
+class Caller:
+    """One source behind its guard."""
+
+    def __init__(self, source: Source, guard: Guard) -> None:
+        self.source = source
+        self.guard = guard
+        self.config = source.config
+
+    def refusal(self, outlook: Outlook) -> Refusal | None:
+        """Return the refusal that a call would meet now; takes nothing."""
+        return self.guard.look(outlook.view, is_isolated=self.config.alias in outlook.isolated)
+
+    def refused(self, refusal: Refusal) -> Answer:
+        """Return the answer of a source that was not called."""
+        verdict = refusal.verdict
+        attempt = Attempt(self.config.alias, verdict.outcome, verdict.reason, 0.0, called=False)
+        return Answer((attempt,), verdict)
+
+    def ask(self, queries: Sequence[Query], deadline: Deadline, outlook: Outlook) -> list[Answer]:
+        """Ask for items, in one call where there are several, as often as ATTEMPTS allows; one answer for each."""
+        answers = self._ask_once(queries, deadline, outlook)
+        for retry in range(1, self.config.attempts):
+            pause = random.uniform(0.0, min(RETRY_PAUSE * 2 ** (retry - 1), LONGEST_RETRY_PAUSE))  # noqa: S311 - jitter
+            if not all(_may_retry(answer) for answer in answers) or pause >= deadline.left():
+                break
+            clock.sleep(pause)
+            again = self._ask_once(queries, deadline, outlook)
+            pairs = zip(answers, again, strict=True)
+            answers = [replace(new, attempts=old.attempts + new.attempts) for old, new in pairs]
+        return answers
+
+    def _ask_once(self, queries: Sequence[Query], deadline: Deadline, outlook: Outlook) -> list[Answer]:
+        is_isolated = self.config.alias in outlook.isolated
+        permit = self.guard.take(outlook.view, deadline=deadline, is_isolated=is_isolated)
+        if isinstance(permit, Refusal):
+            return [self.refused(permit)] * len(queries)
+        with permit:
+            started_at = clock.monotonic()
+            reply, verdicts = self._called(queries, deadline)
+            elapsed = clock.monotonic() - started_at
+            permit.settle(_weightiest(verdicts), timed_out=reply == NoReply("timeout"))
+        rules = NO_DIRECTIVES
+        if isinstance(reply, Reply) and self.config.respect_cache_control:
+            rules = directives(reply.headers)
+        return [self._answer(verdict, elapsed, rules) for verdict in verdicts]
+
+    def _answer(self, verdict: Verdict, elapsed: float, rules: Directives) -> Answer:
+        attempt = Attempt(self.config.alias, verdict.outcome, verdict.reason, elapsed * 1000)
+        return Answer((attempt,), verdict, rules)
+
+    def _called(self, queries: Sequence[Query], deadline: Deadline) -> tuple[Reply | NoReply | None, list[Verdict]]:
+        """Make the call within what is left of the budget, and judge its reply for each item."""
+        timeout = max(min(self.config.timeout, deadline.left()), 0.001)
+        reply: Reply | NoReply | None = None
+        try:
+            reply = self._fetch(queries, timeout)
+            verdicts = self._judged(reply, queries)
+        except Exception as error:
+            shown = _without_message(error)
+            logger.error("Source %r of catalog %r raised.", self.config.alias, self.config.catalog, exc_info=shown)
+            verdicts = [classify.verdict("source_error")] * len(queries)
+        if deadline.has_passed and isinstance(reply, Reply):
+            verdicts = [classify.verdict("deadline")] * len(queries)
+        return reply, verdicts
+
+    def _fetch(self, queries: Sequence[Query], timeout: float) -> Reply | NoReply:
+        first = queries[0]
+        if len(queries) == 1:
+            return self.source.fetch(first.item_id, first.language, first.vary, timeout=timeout)
+        ids = [query.item_id for query in queries]
+        return self.source.fetch_many(ids, first.language, first.vary, timeout=timeout)
+
+    def _judged(self, reply: Reply | NoReply, queries: Sequence[Query]) -> list[Verdict]:
+        if isinstance(reply, NoReply):
+            return [classify.settle(classify.verdict(reply.reason), self.config)] * len(queries)
+        ids = [query.item_id for query in queries]
+        many = {ids[0]: self.source.parse(reply, ids[0])} if len(ids) == 1 else self.source.parse_many(reply, ids)
+        return [classify.settle(self._sound(many[item_id], item_id), self.config) for item_id in ids]
+
+    def _sound(self, verdict: object, item_id: str) -> Verdict:
+        """The last net below every adapter: a verdict it is, and a found item is the one that was asked for."""
+        if not isinstance(verdict, Verdict):
+            kind = type(self.source).__name__
+            raise TypeError(f"{kind}.parse() has to return a Verdict, not {type(verdict).__name__}.")
+        if verdict.outcome is Outcome.FOUND and not _is_asked_item(verdict.item, item_id):
+            return classify.verdict("invalid_item")
+        return verdict
+
+
+def _may_retry(answer: Answer) -> bool:
+    """Whether asking once more is allowed: a call was made, and it was ``temporary`` that it brought nothing."""
+    return answer.attempts[-1].called and answer.verdict.outcome is Outcome.TEMPORARY
+
+
+def _weightiest(verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict that says most about the source: one call, one result."""
+    return next((each for each in verdicts if each.outcome is Outcome.TEMPORARY), verdicts[0])
+
+
+def _without_message(error: Exception) -> tuple[type[Exception], Exception, TracebackType | None]:
+    """Return kind and place of an error: its message, and what is behind it, may quote the URL, a header or a body."""
+    kind = type(error)
+    namesake = type(kind.__name__, (Exception,), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
+    return namesake, namesake("(the message may hold secrets and is not logged)"), error.__traceback__
+
+
+def _is_asked_item(item: object, item_id: str) -> bool:
+    """Whether the item has the ID that was asked for, and a name."""
+    if not isinstance(item, Mapping) or item.get("id") != item_id:
+        return False
+    name = item.get("name")
+    return isinstance(name, str) and not text.is_blank(name)
+
+
+BeforeCall = Callable[[float], None]

@@ -1,0 +1,63 @@
+"""Which sources has an operator taken out? Rows in the database, with a copy in the cache for a minute.
+
+The copy is read together with the guards' own state; only where it is missing the database is asked. A process that
+can reach neither goes by what it knew last.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from django.db import Error as DatabaseError
+
+from catalog_fallback.models import CatalogSource
+from catalog_fallback.resilience.keys import Names
+from catalog_fallback.resilience.store import Store
+from catalog_fallback.resilience.views import View
+from catalog_fallback.stop_list import database
+
+logger = logging.getLogger("catalog_fallback")
+
+#: Seconds for which the copy lives.
+COPY_LIFE = 60.0
+
+
+class Isolation:
+    """What is isolated of one catalog, for one process."""
+
+    def __init__(self, catalog: str, names: Mapping[str, Names]) -> None:
+        self._catalog = catalog
+        self._key_of = {alias: each.isolated for alias, each in names.items()}
+        #: What this process knew last, for the time when neither cache nor database answers.
+        self._last: frozenset[str] = frozenset()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys to be read together with the guards'."""
+        return tuple(self._key_of.values())
+
+    def of(self, view: View) -> frozenset[str]:
+        """Return the aliases of the isolated sources; asks the database when a copy is missing."""
+        copies = {alias: view.found.get(key) for alias, key in self._key_of.items()}
+        if all(copy in {0, 1} for copy in copies.values()):
+            self._last = frozenset(alias for alias, copy in copies.items() if copy)
+            return self._last
+        try:
+            self._last = self.ask()
+        except DatabaseError as error:
+            logger.warning("Catalog %r: isolation could not be read (%s).", self._catalog, type(error).__name__)
+            return self._last
+        for alias, key in self._key_of.items():
+            view.store.add(key, int(alias in self._last), COPY_LIFE)  # an operator's own, newer copy stays
+        return self._last
+
+    def ask(self) -> frozenset[str]:
+        """Return what the database says; raises what it raises."""
+        rows = CatalogSource.objects.using(database()).filter(catalog=self._catalog)
+        return frozenset(rows.values_list("source", flat=True)) & self._key_of.keys()
+
+    def copy(self, store: Store, isolated: frozenset[str]) -> None:
+        """Write presence and absence into a store, after a change."""
+        for alias, key in self._key_of.items():
+            store.set(key, int(alias in isolated), COPY_LIFE)
