@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks import growth, hit, miss, report, servers, site
 from benchmarks.report import Row
@@ -52,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(names: Sequence[str], rounds: int, *, is_large: bool) -> dict[str, list[Row]]:
     tables = {}
-    with servers.valkey() as redis, servers.catalog() as catalog:
-        site.set_up(redis, catalog)
+    with servers.valkey() as redis, servers.catalog() as catalog, TemporaryDirectory() as directory:
+        site.set_up(redis, catalog, Path(directory))
         around = Surroundings(redis, catalog, is_large=is_large)
         for name in names:
             title, run = BENCHMARKS[name]

@@ -65,10 +65,11 @@ def _loader(around: Surroundings) -> peers.Load:
 
 def _source_call(around: Surroundings) -> Case:
     """One call of our source: URL, GET with its hard limit, strict parsing."""
-    from catalog_fallback.fallback import chain_of  # noqa: PLC0415  # needs settings
+    from catalog_fallback import conf  # noqa: PLC0415  # needs settings
     from catalog_fallback.results import Reply  # noqa: PLC0415
 
-    (source,) = chain_of["locmem"].sources
+    (config,) = conf.catalog("locmem").sources
+    source = conf.build_source(config)
 
     def call() -> object:
         item_id = around.fresh_id()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +38,8 @@ def catalogs(url: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def set_up(redis: str, url: str) -> None:
-    """Configure Django for this process and make the tables. Good for one call."""
+def set_up(redis: str, url: str, directory: Path) -> None:
+    """Configure Django for this process and make the tables, in files of this directory. Good for one call."""
     import django  # noqa: PLC0415  # the tests import this module under settings of their own
     from django.conf import settings  # noqa: PLC0415
     from django.core.management import call_command  # noqa: PLC0415
@@ -48,7 +47,7 @@ def set_up(redis: str, url: str) -> None:
     settings.configure(
         CACHES=caches(redis),
         CATALOG_FALLBACK=catalogs(url),
-        DATABASES=_databases(Path(tempfile.mkdtemp(prefix="benchmarks-"))),
+        DATABASES=_databases(directory),
         DATABASE_ROUTERS=["benchmarks.site.StopListRouter"],
         INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "catalog_fallback"],
         SECRET_KEY="only for benchmarks",  # noqa: S106  # nothing is signed with it

@@ -124,7 +124,11 @@ class Caller:
             return [classify.settle(classify.verdict(reply.reason), self.config)] * len(queries)
         ids = [query.item_id for query in queries]
         many = {ids[0]: self.source.parse(reply, ids[0])} if len(ids) == 1 else self.source.parse_many(reply, ids)
-        return [classify.settle(self._sound(many[item_id], item_id), self.config) for item_id in ids]
+        if missing := [item_id for item_id in ids if item_id not in many]:
+            kind = type(self.source).__name__
+            logger.error("%s.parse_many() said nothing of %d of %d items.", kind, len(missing), len(ids))
+        sound = (self._sound(many[each], each) if each in many else classify.verdict("source_error") for each in ids)
+        return [classify.settle(verdict, self.config) for verdict in sound]
 
     def _sound(self, verdict: object, item_id: str) -> Verdict:
         """The last net below every adapter: a verdict it is, and a found item is the one that was asked for."""

@@ -41,17 +41,20 @@ class ItemNotFound(CatalogError, LookupError):
 class ItemStopped(CatalogError):
     """The item is on the stop list. ``reason`` is the stop's reason where it is known."""
 
-    def __init__(self, message: str, *, reason: str = "") -> None:
+    def __init__(self, message: str, *, reason: str = "", catalog: str = "", item_id: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+        self.catalog = catalog
+        self.item_id = item_id
 
 
 class _HasRetryAfter(CatalogError):
-    """Carries the seconds after which a new try could end differently, or None."""
+    """Carries the seconds after which a new try could end differently, or None, and the catalog where it is known."""
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, *, retry_after: float | None = None, catalog: str = "") -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.catalog = catalog
 
 
 class ItemUnavailable(_HasRetryAfter):

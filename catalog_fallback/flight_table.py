@@ -78,6 +78,11 @@ class FlightTable:
     def __len__(self) -> int:
         return len(self._flights)
 
+    def find(self, name: Name) -> Flight | None:
+        """Return the flight of that name, None where there is none to wait for."""
+        flight = self._flights.get(name) if self._pid == os.getpid() else None
+        return None if flight is None or flight.is_overdue else flight
+
     def join(self, name: Name, ends_at: float) -> tuple[Flight, bool]:
         """Return the flight of that name, and whether it is the caller's own and new; a new one ``ends_at`` then."""
         if self._pid != os.getpid():

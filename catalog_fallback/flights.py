@@ -77,6 +77,13 @@ def board(fill: Fill, kept: Kept, outlook: Outlook) -> Boarding | Flight:
     return Boarding(fill, outlook, gate, is_new_gate, flight) if is_own else flight
 
 
+def under_way(fill: Fill, kept: Kept) -> Flight | None:
+    """Return this process's flight to wait for, if there is one: sharing it needs no guard's leave."""
+    if kept.gate is None or fill.is_old_view or is_flying.get():
+        return None
+    return table.find((fill.query.entry_key, kept.gate))
+
+
 def take_lease(boarding: Boarding) -> bool:
     """Take the lease where one is due; False when another process has it."""
     fill = boarding.fill
@@ -133,6 +140,8 @@ class Trip:
     def _from_sources(self) -> Lookup | Flight | None:
         """Fetch, or find whoever does; None when the cache has to be read again."""
         fill, kept = self._fill, self._kept
+        if (flight := under_way(fill, kept)) is not None:
+            return flight
         outlook, refused = fill.ask_guards()
         if refused is not None:
             return fill.without_call(refused, kept)

@@ -16,6 +16,7 @@ from functools import partial
 from catalog_fallback import clock, flights, stop_list
 from catalog_fallback.cache import Entry, Kept, Query, entries_of
 from catalog_fallback.calling import Answer
+from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
@@ -51,8 +52,8 @@ class Misses:
         self.lookups: dict[str, Lookup] = {}
         self._alias = catalog
         self._entries = entries_of[catalog]
-        self._workers = self._entries.config.max_parallel
         self._chain = chain_of[catalog]
+        self._workers = _workers(self._entries.config)
         self._deadline = deadline
         self._refresh = refresh
         self._is_old_view = stop_list.sees_old_state()
@@ -127,7 +128,8 @@ class Misses:
                     item.extend_lease(self._chain.longest_wait(stage, self._deadline))
                 return stage, items
         while self._to_start and not self._stages[0]:
-            self._start(max(self._chain.callers[0].source.batch_size, self._workers - len(self._running)))
+            if not self._start(max(self._chain.callers[0].source.batch_size, self._workers - len(self._running))):
+                return None
         return (0, self._take(0)) if self._stages[0] else None
 
     def _take(self, stage: int) -> list[_Started]:
@@ -168,13 +170,17 @@ class Misses:
 
     # ------------------------------------------------------------------------------------------ starting
 
-    def _start(self, count: int) -> None:
-        """Board up to ``count`` items, look at the cache again, ask the stop list; queue what has to be fetched."""
+    def _start(self, count: int) -> bool:
+        """Board up to ``count`` items, look at the cache again, ask the stop list; queue what has to be fetched.
+
+        False when nobody may be called before one of our own calls has ended.
+        """
         outlook = self._chain.look()
         refused = self._chain.refused(outlook)
         if refused is not None:
-            self._without_call(refused)
-            return
+            if not self._running:
+                self._without_call(refused)
+            return not self._running
         boarded: list[tuple[Boarding, Kept]] = []
         for _ in range(min(count, len(self._to_start))):
             query, kept = self._to_start.popleft()
@@ -193,6 +199,7 @@ class Misses:
                 self._others.have_lease(query, kept, boarding.gate)
                 self._end(self._started[query.item_id], None)
         self._ask_stop_list(list(self._looked_again(boarded)))
+        return True
 
     def _without_call(self, refused: Sequence[Answer]) -> None:
         """No source may be called: nothing is started any more, one query says what is stopped."""
@@ -241,3 +248,8 @@ class Misses:
                 continue
             boarding.share(refused)
             self._end(item, refused)
+
+
+def _workers(config: CatalogConfig) -> int:
+    """Return how many calls a batch makes at a time: not so many that one source's bulkhead refuses the others."""
+    return min([config.max_parallel, *(source.max_concurrent for source in config.sources)])

@@ -225,8 +225,9 @@ class Lookup(_Fields):
         if self.state is State.NOT_FOUND:
             raise ItemNotFound(f"No source has item {where}.")
         if self.state is State.STOPPED:
-            raise ItemStopped(f"Item {where} is stopped.")
-        raise ItemUnavailable(f"Could not find out about item {where}: {self.reason}.", retry_after=self.retry_after)
+            raise ItemStopped(f"Item {where} is stopped.", catalog=self.catalog, item_id=self.item_id)
+        message = f"Could not find out about item {where}: {self.reason}."
+        raise ItemUnavailable(message, retry_after=self.retry_after, catalog=self.catalog)
 
     def as_dict(self) -> dict[str, Any]:
         """The lookup as JSON-ready values; moments in ISO 8601."""

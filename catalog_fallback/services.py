@@ -292,17 +292,20 @@ def take_notice(
     *,
     catalog: str = "default",
     stop: bool | None = None,
+    reason: str = StopReason.WITHDRAWN,
+    note: str = "",
     event_at: datetime | None = None,
     origin: str = StopOrigin.NOTICE,
 ) -> int:
     """Apply a deletion notice: stop the items or forget them. ``stop`` None does what ON_DELETED says.
 
-    Returns the number of different IDs; raises what :func:`stop_items` and :func:`invalidate_items` raise.
+    ``reason`` and ``note`` are those of a stop. Returns the number of different IDs; raises what :func:`stop_items` and
+    :func:`invalidate_items` raise.
     """
     is_stop = conf.catalog(catalog).on_deleted == "stop" if stop is None else stop
     ids = _clean_ids(item_ids, catalog)
     if is_stop:
-        stop_items(ids, catalog=catalog, event_at=event_at, origin=origin)
+        stop_items(ids, catalog=catalog, reason=reason, note=note, event_at=event_at, origin=origin)
     else:
         invalidate_items(ids, catalog=catalog, reason="deleted")
     return len(ids)

@@ -69,6 +69,15 @@ def ask(catalog: str, item_ids: Sequence[str]) -> Callable[[str], bool | None]:
     return lambda item_id: item_id in stopped
 
 
+def reason_of(catalog: str, item_id: str) -> str:
+    """Return why the item is stopped; "" when it is not, or when the database cannot be asked."""
+    try:
+        return _rows(catalog).active().filter(item_id=item_id).values_list("reason", flat=True).first() or ""
+    except DatabaseError as error:
+        logger.error("The stop list could not be asked about catalog %r: %s", catalog, type(error).__name__)
+        return ""
+
+
 def sees_old_state() -> bool:
     """Whether a query now might miss what others have committed, or see what nobody else sees yet.
 
@@ -107,8 +116,14 @@ def publish_changes(changes: Mapping[str, Sequence[str]], *, using: str, reason:
     if _in_transaction(connection):
         _publish_after_commit(connection, changes, reason)
         return
+    failures = []
     for catalog, item_ids in changes.items():
-        publish(catalog, item_ids, reason=reason)
+        try:
+            publish(catalog, item_ids, reason=reason)
+        except InvalidationFailed as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]
 
 
 class _PublishAfterCommit:
@@ -208,7 +223,7 @@ def _publish_chunk(entries: EntryCache, item_ids: Sequence[str], *, keeps_marks:
         before = _state(catalog, left)
         written = _write_gates(entries, left, before, keeps_marks=keeps_marks)
         after = _state(catalog, left)
-        settled = {each for each in left if each in written and _is_stopped(after, each) == _is_stopped(before, each)}
+        settled = {each for each in left if each in written and _version(after, each) == _version(before, each)}
         if not _in_transaction(connections[database()]):
             _confirm(catalog, settled, after)
         left = [each for each in left if each not in settled]
@@ -228,6 +243,11 @@ _NO_ROW = (False, datetime(1, 1, 1, tzinfo=UTC), False)
 
 def _is_stopped(state: _State, item_id: str) -> bool:
     return state.get(item_id, _NO_ROW)[0]
+
+
+def _version(state: _State, item_id: str) -> tuple[bool, datetime]:
+    """A row that was released and stopped again meanwhile is another one: only its own publish may confirm it."""
+    return state.get(item_id, _NO_ROW)[:2]
 
 
 def _write_gates(entries: EntryCache, item_ids: Sequence[str], state: _State, *, keeps_marks: bool) -> set[str]:

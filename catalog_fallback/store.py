@@ -7,6 +7,7 @@ through the ``…_or_raise`` methods, which ignore the pause.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import threading
@@ -30,8 +31,8 @@ PAUSE = 5.0
 #: Errors in a row, other than a time-out, after which it does.
 ERRORS_BEFORE_PAUSE = 3
 #: An operation that took so many seconds counts as a time-out, even if it came back (IGNORE_EXCEPTIONS hides them).
-#: Not shorter: threads of a busy process wait for each other, too.
-SLOW = 2.0
+#: Not shorter: threads of a busy process wait for each other, too; redis-py gives up after 5 s where nobody says else.
+SLOW = 4.0
 #: Backends whose objects may be used by any thread, so that asking ``caches`` once is enough.
 _SHARED_BACKENDS = frozenset(
     {"django.core.cache.backends.locmem", "django.core.cache.backends.redis", "django_redis.cache"}
@@ -95,7 +96,7 @@ class Store:
 
     def get_many(self, keys: tuple[str, ...]) -> Mapping[str, Any]:
         """Return what the cache holds of ``keys``; nothing while it is in trouble. Undecodable values are left out."""
-        started = clock.monotonic()
+        started = self._begin()
         if self._paused_until and not self._may_try(started):
             return {}
         try:
@@ -178,7 +179,7 @@ class Store:
         return self._fast or backend
 
     def _attempt(self, operation: Callable[[], T], otherwise: T) -> T:
-        started = clock.monotonic()
+        started = self._begin()
         if self._paused_until and not self._may_try(started):
             return otherwise
         try:
@@ -189,6 +190,13 @@ class Store:
         if self._errors or self._paused_until or clock.monotonic() - started > SLOW:
             self._came_back(started)
         return answer
+
+    def _begin(self) -> float:
+        """Return the moment from which an operation is timed; importing a backend is no trouble of the cache's."""
+        if self._shared is None:
+            with contextlib.suppress(Exception):  # the operation raises it again
+                _ = self.backend
+        return clock.monotonic()
 
     def _read_all(self, keys: tuple[str, ...]) -> Mapping[str, Any]:
         backend = self.backend

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from django.db import connection
 
 from catalog_fallback.testing import FrozenClock
 from tests import loopback as wire
 from tests import servers
+from tests.crew import Crew, settle
 from tests.sites import MovableClock, Site
 
 if TYPE_CHECKING:
@@ -75,6 +77,22 @@ def site(settings: Any, transactional_db: None) -> Iterator[Site]:
     """A site with two loopback catalogs, an empty cache and an empty stop list, outside any transaction."""
     with wire.Loopback() as primary, wire.Loopback() as secondary:
         yield Site(settings, primary, secondary)
+
+
+@pytest.fixture(scope="session")
+def processes(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[Crew]:
+    """Four processes that look items up, started once; ``settle`` gives them a test's settings."""
+    with django_db_blocker.unblock():
+        crew = Crew(4, str(connection.settings_dict["NAME"]))
+    yield crew
+    crew.close()
+
+
+@pytest.fixture
+def crew(processes: Crew, site: Site, redis_url: str, settings: Any) -> Crew:
+    """These processes, and a site on a real cache that they share."""
+    settle(site, processes, settings, redis_url)
+    return processes
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from unittest import mock
 
 from django.test import override_settings
 
-from catalog_fallback import clock, conf, flight_table, flights, stop_list
+from catalog_fallback import clock, conf, flight_table, flights, isolation, stop_list
 from catalog_fallback.cache import Query
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.results import NoReply, Reply
@@ -215,6 +215,9 @@ class FlightTables:
     def __len__(self) -> int:
         return sum(map(len, self._tables.values()))
 
+    def find(self, name: Any) -> Any:
+        return self._own.find(name)
+
     def join(self, name: Any, ends_at: float) -> Any:
         stage.step("flight")
         flight, is_own = self._own.join(name, ends_at)
@@ -295,6 +298,7 @@ def staged(on_join: Callable[[Actor, Any], None] = lambda actor, name: None) -> 
         logging.disable()
         for name, replacement in patched.items():
             stack.enter_context(mock.patch.object(stop_list, name, replacement))
+        stack.enter_context(mock.patch.object(isolation.Isolation, "ask", lambda self: frozenset()))
         threads = SimpleNamespace(Event=StagedEvent, Lock=threading.Lock)
         stack.enter_context(mock.patch.object(flight_table, "threading", threads))
         stack.enter_context(mock.patch.object(flights, "table", FlightTables(on_join)))

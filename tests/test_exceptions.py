@@ -78,7 +78,8 @@ def test_each_can_be_copied_and_pickled(name: str) -> None:
     keywords = {key: value for key, value in special.items() if hasattr(kind("no"), key)}
     error = kind("the message", **keywords)
     for other in (copy.copy(error), pickle.loads(pickle.dumps(error))):
-        assert (type(other), str(other), vars(other)) == (kind, "the message", keywords)
+        assert (type(other), str(other), vars(other)) == (kind, "the message", vars(error))
+    assert {key: vars(error)[key] for key in keywords} == keywords
 
 
 @pytest.mark.parametrize(

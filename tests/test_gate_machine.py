@@ -1,6 +1,6 @@
 """Does the gate protocol hold in every order of events? A state machine that tries to break it, and mutants that it breaks.
 
-``HYPOTHESIS_PROFILE=deep`` (or ``GATE_MACHINE_EXAMPLES=5000``) looks longer.
+``GATE_MACHINE_EXAMPLES=5000`` looks longer; ``GATE_MACHINE_SHRINK=1`` makes what it finds short.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ UPSTREAMS = ("found", "not_found", "temporary", "broken", "refused", "found")
 WAITS = (0.1, 6.0, 31.0, 61.0, 130.0, 4000.0)
 FATES = ("well",) * 6 + staging.FATES
 WHO = st.integers(0, 5)
+KINDS = ("stop", "stop", "release", "invalidate")
+STARTS = ("nothing is kept", "everything is kept", "stopped behind an old view")
 PLACES = ("cache", "cache.add", "cache.set", "flight", "source.before", "source.body", "database")
 ACCIDENTS = (
     "begin_transaction",
@@ -49,8 +51,8 @@ ACCIDENTS = (
 class GateMachine(RuleBasedStateMachine):
     """Lookups, publishes and accidents in any order."""
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(start=st.sampled_from(STARTS))
+    def begin(self, start: str) -> None:
         self.staged = staging.staged(self.joined)
         self.clock = self.staged.__enter__()
         self.history = History(stage)
@@ -58,13 +60,27 @@ class GateMachine(RuleBasedStateMachine):
         self.snapshot: staging.Rows | None = None
         stage.upstream = self.reply
         stage.on_write = self.history.judge_lives
+        if start == "everything is kept":
+            for language in ("", "de"):
+                self.look_up("P1", language, process=0, old=9, again=9, at_once=True)
+        if start == "stopped behind an old view":
+            self.begin_transaction(0, 0)
+            self.change("stop", "P1", old=9, at_once=True)
+            self.lose_all_keys(0, 0)
 
     # -------------------------------------------------------------------------------------------- beginning
 
     @precondition(lambda self: len(self.active) < 4)
-    @rule(item_id=st.sampled_from(ITEMS), language=st.sampled_from(LANGUAGES), process=st.sampled_from((0, 0, 0, 1)), old=WHO, again=WHO)
-    def look_up(self, item_id: str, language: str, process: int, old: int, again: int) -> None:
-        snapshot = self.snapshot if old < 2 else None
+    @rule(
+        item_id=st.sampled_from(ITEMS),
+        language=st.sampled_from(LANGUAGES),
+        process=st.sampled_from((0, 0, 0, 1)),
+        old=WHO,
+        again=WHO,
+        at_once=st.booleans(),
+    )
+    def look_up(self, item_id: str, language: str, process: int, old: int, again: int, at_once: bool) -> None:  # noqa: FBT001
+        snapshot = self.snapshot if old < 3 else None
         actor = Actor("lookup", item_id, language, snapshot, is_refresh=again == 5, process=process)
         actor.facts = {
             "began": stage.tick(),
@@ -73,12 +89,12 @@ class GateMachine(RuleBasedStateMachine):
             "saw_mark": self.history.is_marked(item_id),
         }
         stage.start(actor, lambda: services.find_item(item_id, language=language, refresh=actor.is_refresh))
-        self.go(actor, "well", 1)
+        self.go(actor, 99 if at_once else 1)
 
     @precondition(lambda self: len(self.active) < 4)
-    @rule(kind=st.sampled_from(("stop", "stop", "release", "invalidate")), item_id=st.sampled_from(ITEMS), old=st.integers(0, 5))
-    def change(self, kind: str, item_id: str, old: int) -> None:
-        snapshot = self.snapshot if old == 0 and kind == "invalidate" else None
+    @rule(kind=st.sampled_from(KINDS), item_id=st.sampled_from(ITEMS), old=WHO, at_once=st.booleans())
+    def change(self, kind: str, item_id: str, old: int, at_once: bool) -> None:  # noqa: FBT001
+        snapshot = self.snapshot if old < 2 and kind == "invalidate" else None
         actor = Actor(kind, item_id, snapshot=snapshot)
 
         def publish() -> None:
@@ -89,21 +105,22 @@ class GateMachine(RuleBasedStateMachine):
 
         actor.facts = {"began": stage.tick()}
         stage.start(actor, publish)
+        self.go(actor, 99 if at_once else 1)
 
     # -------------------------------------------------------------------------------------------- going on
 
     @precondition(lambda self: self.active)
     @rule(who=WHO, fate=st.sampled_from(FATES), steps=st.integers(1, 3))
     def step(self, who: int, fate: str, steps: int) -> None:
-        self.go(self.pick(who), fate, steps)
+        self.go(self.pick(who), steps, fate)
 
     @precondition(lambda self: self.active)
     @rule(who=WHO, place=st.sampled_from(PLACES))
     def run(self, who: int, place: str) -> None:
         actor = self.pick(who)
-        self.go(actor, "well", 1)
+        self.go(actor, 1)
         while actor.can_go and not actor.at.startswith(place):
-            self.go(actor, "well", 1)
+            self.go(actor, 1)
 
     @precondition(lambda self: self.active)
     @rule(who=WHO, fate=st.sampled_from(FATES))
@@ -112,7 +129,7 @@ class GateMachine(RuleBasedStateMachine):
         actor = self.pick(who)
         while actor.can_go:
             is_write = actor.at.removeprefix("cache.") in stores.WRITES
-            self.go(actor, fate if is_write else "well", 1)
+            self.go(actor, 1, fate if is_write else "well")
             fate = "well" if is_write else fate
 
     # -------------------------------------------------------------------------------------------- accidents
@@ -129,7 +146,7 @@ class GateMachine(RuleBasedStateMachine):
     def interrupt(self, who: int, other: int) -> None:
         lookups = [actor for actor in self.active if actor.kind == "lookup"]
         if lookups:
-            self.go(lookups[who % len(lookups)], "interrupt", 1)
+            self.go(lookups[who % len(lookups)], 1, "interrupt")
 
     def pass_time(self, who: int, other: int) -> None:
         """Never in the middle of a cache operation: that would be a time-out."""
@@ -194,16 +211,15 @@ class GateMachine(RuleBasedStateMachine):
 
     def run_to_end(self, actor: Actor) -> None:
         while actor.can_go:
-            self.go(actor, "well", 1)
+            self.go(actor, 1)
 
-    def go(self, actor: Actor, fate: str, steps: int) -> None:
+    def go(self, actor: Actor, steps: int, fate: str = "well") -> None:
         for _ in range(steps):
             if not actor.can_go:
                 return
             self.history.is_calm &= fate == "well"
-            if fate in {"down", "mute"}:
-                actor.facts["had_trouble"] = True
-                actor.facts["saw_mark"] = False
+            if fate != "well":
+                actor.facts |= {"had_trouble": True, "saw_mark": False}
             stage.resume(actor, fate)
             self.watch()
             if actor.is_done:
@@ -238,11 +254,15 @@ class GateMachine(RuleBasedStateMachine):
 
 
 def hypothesis_settings(examples: int, **more: Any) -> settings:
+    """Shrinking takes minutes: ask for it when a failure is to be understood."""
+    shrink = [Phase.shrink] if os.environ.get("GATE_MACHINE_SHRINK") else []
     return settings(
-        max_examples=int(os.environ.get("GATE_MACHINE_EXAMPLES", examples)),
-        stateful_step_count=int(os.environ.get("GATE_MACHINE_STEPS", "40")),
+        max_examples=examples,
+        stateful_step_count=40,
         deadline=None,
         database=None,
+        phases=[Phase.generate, *shrink],
+        report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
         **more,
     )
@@ -250,7 +270,7 @@ def hypothesis_settings(examples: int, **more: Any) -> settings:
 
 def test_the_gate_protocol_holds() -> None:
     """I1 to I8 hold in every order of events that was tried."""
-    run_state_machine_as_test(GateMachine, settings=hypothesis_settings(80))
+    run_state_machine_as_test(GateMachine, settings=hypothesis_settings(int(os.environ.get("GATE_MACHINE_EXAMPLES", "150"))))
 
 
 # ------------------------------------------------------------------------------------------------ mutants
@@ -303,7 +323,7 @@ MUTANTS: dict[str, list[Change]] = {
 @pytest.mark.parametrize("missing", MUTANTS)
 def test_the_machine_misses(missing: str) -> None:
     """Without this rule of the protocol the machine finds a history that breaks a promise."""
-    quick = hypothesis_settings(2000, derandomize=True, phases=[Phase.generate], report_multiple_bugs=False)
+    quick = hypothesis_settings(2000, derandomize=True)
     with ExitStack() as stack:
         for change in MUTANTS[missing]:
             stack.enter_context(mutated(*change))

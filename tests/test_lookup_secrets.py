@@ -139,15 +139,17 @@ def test_the_traceback_of_a_broken_adapter_shows_no_secret(site: Site, backend: 
 def test_reprs_show_no_secret(secretive: Site) -> None:
     """Configurations, sources, requests and replies."""
     chain = chain_of["default"]
-    request = chain.sources[0].request("P001", "", {})
+    source = conf.build_source(conf.catalog("default").sources[0])
+    request = source.request("P001", "", {})
     assert QUERY in request.url
     values = [
         conf.catalogs(),
         conf.catalog("default"),
         *conf.catalog("default").sources,
         chain,
-        *chain.sources,
-        vars(chain.sources[0]),
+        vars(chain),
+        source,
+        vars(source),
         entries_of["default"],
         request,
         Request("http://x", {"A": HEADER}, {"key": QUERY}),

@@ -218,10 +218,8 @@ def test_as_dict_has_a_copy_of_the_item() -> None:
 
 def test_templates_see_attributes() -> None:
     """No call, no filter."""
-    text = (
-        "{{ lookup.state }} {{ lookup.item.name }} {% if lookup.is_found %}yes{% endif %} {{ lookup.trace.0.reason }}"
-    )
-    assert Template(text).render(Context({"lookup": lookup()})) == "found Tea timeout yes"
+    text = "{{ lookup.state }} {{ lookup.item.name }} {{ lookup.trace.0.reason }}{% if lookup.is_found %}!{% endif %}"
+    assert Template(text).render(Context({"lookup": lookup()})) == "found Tea timeout!"
 
 
 def test_repr_is_short_and_tells_the_essentials() -> None:

@@ -361,11 +361,11 @@ def test_fake_sources_in_a_lookup() -> None:
 @pytest.mark.usefixtures("own_cache")
 def test_fake_source_with_a_script() -> None:
     """One reply a call, then the items."""
-    script = [429, "timeout", NoReply("dns_failed"), Reply(200, {}, b"<html>")]
+    script = [403, "timeout", NoReply("dns_failed"), Reply(200, {}, b"<html>")]
     with sources(only=fake_source({"P001": "Tea"}, replies=script)):
         reasons = [find_item("P001").reason for _ in script]
         assert words(find_item("P001")) == ("found", "ok")
-    assert reasons == ["http_429", "incomplete_search", "incomplete_search", "invalid_json"]
+    assert reasons == ["http_403", "incomplete_search", "incomplete_search", "invalid_json"]
 
 
 @pytest.mark.usefixtures("own_cache")

@@ -82,13 +82,16 @@ class StoppedItemQuerySet(models.QuerySet["StoppedItem"]):
 
     def bulk_update(self, objs: Iterable[StoppedItem], fields: Iterable[str], batch_size: int | None = None) -> int:
         """Change the rows and publish their old and new IDs; every ID is checked before the first row is written."""
-        objs = list(objs)
+        objs, names = list(objs), set(fields)
         for each in objs:
             each.clean_identity()
+            each.updated_at = timezone.now()
         changes: dict[str, set[str]] = defaultdict(set)
-        _collect(changes, self._pairs(each.pk for each in objs))
+        # A plain QuerySet, because Django's bulk_update() ends in update(), and ours is for values that it can check.
+        rows: models.QuerySet[StoppedItem] = models.QuerySet(self.model, self.query.chain(), self._write_db)
         with transaction.atomic(using=self._write_db):
-            count = super().bulk_update(objs, fields, batch_size)
+            _collect(changes, self._pairs(each.pk for each in objs))
+            count = rows.bulk_update(objs, names and {*names, "published_at", "updated_at"}, batch_size)
             _collect(changes, ((each.catalog, each.item_id) for each in objs))
         self._announce(changes)
         return count

@@ -44,6 +44,8 @@ _STATES = {str(state): state for state in BreakerState if state is not BreakerSt
 
 def record_of(link: Link) -> Record:
     """Return the record of a link; what it does not say, or says in another form, is as in a closed breaker's."""
+    if len(link) == 1:
+        return Record(link["g"])
     return Record(
         generation=link["g"],
         state=_STATES.get(str(link.get("state")), BreakerState.CLOSED),

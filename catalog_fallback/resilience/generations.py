@@ -35,12 +35,22 @@ class Generations:
         self._store = store
         self._head = head
         self._life = life
+        self._hint, self._after_first = f"{head}:hint", f"{head}:next:{FIRST}"
+        #: What was followed last, how much it held, and where it led: one look at the guards asks several times.
+        self._followed: tuple[Mapping[str, Any], int, Link] = ({}, 0, ROOT)
         #: The end of the chain when it was last read: decides which keys are asked for first, and nothing else.
         self.last: Link = ROOT
 
     def end(self, found: Mapping[str, Any]) -> Link:
-        """Return the last link, as far as ``found`` leads."""
-        link = _link(found.get(f"{self._head}:hint")) or ROOT
+        """Return the last link, as far as ``found`` leads; what it holds may grow, but does not change."""
+        followed, size, link = self._followed
+        if followed is not found or size != len(found):
+            link = self._follow_in(found)
+            self._followed = found, len(found), link
+        return link
+
+    def _follow_in(self, found: Mapping[str, Any]) -> Link:
+        link = _link(found.get(self._hint)) or ROOT
         for _ in range(_MAX_STEPS):
             following = _link(found.get(self._next(link["g"])))
             if following is None:
@@ -50,7 +60,7 @@ class Generations:
 
     def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the keys that lead to the end; links before what hangs on them, for stores that read one by one."""
-        return f"{self._head}:hint", self._next(self.last["g"]), self._next(self.end(found)["g"])
+        return self._hint, self._next(self.last["g"]), self._next(self.end(found)["g"])
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep the end of the chain."""
@@ -62,7 +72,7 @@ class Generations:
         winner = self._first(key, new)
         if winner is None:
             return None
-        self._store.set(f"{self._head}:hint", winner, self._life)
+        self._store.set(self._hint, winner, self._life)
         self.last = winner
         return Successor(winner, winner["g"] == new["g"])
 
@@ -80,7 +90,7 @@ class Generations:
         return None
 
     def _next(self, generation: str) -> str:
-        return f"{self._head}:next:{generation}"
+        return self._after_first if generation == FIRST else f"{self._head}:next:{generation}"
 
 
 def _link(value: object) -> Link | None:

@@ -7,7 +7,6 @@ works with one inside the process.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from catalog_fallback.configuration import BreakerConfig, GuardConfig, RateLimitConfig, SourceConfig
@@ -22,22 +21,12 @@ from catalog_fallback.resilience.patterns import Patterns
 from catalog_fallback.resilience.permit import Permit
 from catalog_fallback.resilience.rate_limiter import RateLimiter
 from catalog_fallback.resilience.refusal import Refusal
-from catalog_fallback.resilience.store import ProcessStore, Store
+from catalog_fallback.resilience.store import Store
+from catalog_fallback.resilience.stores import Stores
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.resilience.views import View, read
 
-
-class Stores:
-    """The store that all processes share, and the one in this process that stands in for it. One object per catalog."""
-
-    def __init__(self, shared: Store, local: Store | None = None) -> None:
-        self.shared = shared
-        self.local = local if local is not None else ProcessStore()
-
-    def read(self, guards: Sequence[Guard], more: tuple[str, ...] = ()) -> View:
-        """Read what all guards need to look, and the keys ``more``, from the shared store unless it is in trouble."""
-        store = self.local if self.shared.is_paused else self.shared
-        return read(store, [guard.patterns(store) for guard in guards], more)
+__all__ = ["Guard", "GuardStatus", "Stores"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +117,7 @@ class Guard:
 
     def _take(self, view: View, deadline: Deadline | None) -> Permit | Refusal | None:
         """Take from the patterns of one store; None when it cannot tell."""
-        permit = Permit(self.patterns(view.store), self._local)
+        permit = Permit(self.patterns(view.store), self._local, self.stores)
         try:
             refusal = permit.fill(view.found) or _refused_anyway(deadline)
             if refusal is None:

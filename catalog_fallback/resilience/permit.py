@@ -14,6 +14,7 @@ from catalog_fallback.resilience.cool_down import UNNAMED
 from catalog_fallback.resilience.patterns import Patterns
 from catalog_fallback.resilience.rate_limiter import RatePermit
 from catalog_fallback.resilience.refusal import Refusal
+from catalog_fallback.resilience.stores import Stores
 from catalog_fallback.resilience.weighing import Weight, weigh
 from catalog_fallback.results import Outcome, Verdict
 
@@ -24,11 +25,12 @@ class Permit:
     As a context manager it cancels itself on the way out, however the way out was taken, unless it was settled.
     """
 
-    __slots__ = ("_breaker", "_has_started", "_local", "_once", "_patterns", "_rate", "_seat", "is_unsure")
+    __slots__ = ("_breaker", "_has_started", "_local", "_once", "_patterns", "_rate", "_seat", "_stores", "is_unsure")
 
-    def __init__(self, patterns: Patterns, local: Patterns) -> None:
+    def __init__(self, patterns: Patterns, local: Patterns, stores: Stores) -> None:
         self._patterns = patterns
         self._local = local
+        self._stores = stores
         #: Taken by whoever ends the permit, and never given back.
         self._once = threading.Lock()
         self._seat: Seat | None = None
@@ -105,6 +107,7 @@ class Permit:
         taken = self._patterns.limiter.take()
         if isinstance(taken, RatePermit):
             self._rate = taken
+            self._heard(has_answered=True)
             return None
         return taken or self._no_answer("rate_limited")
 
@@ -119,7 +122,12 @@ class Permit:
 
     def _no_answer(self, reason: str) -> Refusal:
         self.is_unsure = True
+        self._heard(has_answered=False)
         return Refusal(reason)
+
+    def _heard(self, *, has_answered: bool) -> None:
+        if self._patterns is not self._local:
+            self._stores.heard(has_answered=has_answered)
 
     def _if_late(self) -> Refusal | None:
         """Taking the rest took longer than a call may start after it was counted."""
@@ -140,14 +148,15 @@ class Permit:
         breaker, local = self._patterns.breaker, self._local.breaker
         assert breaker is not None
         assert local is not None
-        match weight:
-            case Weight.SUCCESS:
-                breaker.succeed(permit)
-            case Weight.NEUTRAL:
-                breaker.cancel(permit)
-            case Weight.FAILURE:
-                if not breaker.fail(permit) and local is not breaker:
-                    local.fail(local.permit_now())
+        if weight is Weight.SUCCESS:
+            breaker.succeed(permit)
+        elif weight is Weight.NEUTRAL:
+            breaker.cancel(permit)
+        else:
+            was_taken = breaker.fail(permit)
+            self._heard(has_answered=was_taken)
+            if not was_taken and local is not breaker:
+                local.fail(local.permit_now())
 
     def _begin_cool_down(self, verdict: Verdict) -> None:
         seconds = verdict.retry_after

@@ -12,11 +12,13 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 from django.utils import timezone
 
-from catalog_fallback import services
+from catalog_fallback import notices, services
+from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.management import item_lines
 from catalog_fallback.management.printing import catalog_or_exit, harmless_pipe, plain
 from catalog_fallback.models import StopOrigin, StopReason
+from catalog_fallback.notices import Notice, Refused
 
 #: After how many IDs a line of progress goes to standard error.
 PROGRESS = 100_000
@@ -61,10 +63,11 @@ class Command(BaseCommand):
         action = "stop" if options["stop"] else "release" if options["release"] else "forget"
         tally = Tally(config.alias, action, options["dry_run"], changed=None if action == "forget" else 0)
         started_at = timezone.now()
-        for chunk in item_lines.read(options, config):
+        for chunk in item_lines.read(options, config, takes_notices=action == "forget"):
             self._complain(chunk.complaints)
             tally.invalid += len(chunk.complaints)
             self._one_chunk(tally, chunk, options["stop"], started_at)
+            self._whole_notices(tally, chunk, config)
         with harmless_pipe():
             self.stdout.write(json.dumps(asdict(tally)) if options["json"] else _text(tally))
         _exit(tally)
@@ -86,6 +89,28 @@ class Command(BaseCommand):
             tally.changed = None if tally.changed is None else tally.changed + changed
         if before // PROGRESS != (before + count) // PROGRESS:
             self.stderr.write(f"{before + count} IDs …")
+
+    def _whole_notices(self, tally: Tally, chunk: item_lines.Chunk, config: CatalogConfig) -> None:
+        """Do what each notice says, one by one: the moments of their events differ."""
+        for notice in chunk.notices:
+            if tally.dry_run:
+                tally.done += len(notice.item_ids)
+            elif (refused := _take(tally, notice, config)) is not None:
+                self._complain([f"{chunk.places}: {notice.type}: {refused}"])
+
+
+def _take(tally: Tally, notice: Notice, config: CatalogConfig) -> str | None:
+    """Apply one notice; return why it was not, or not as a whole."""
+    taken = notices.apply(config, notice)
+    if not isinstance(taken, Refused):
+        tally.done += taken.items
+        return f"ignored: {taken.type} is no type of notice that is known" if taken.is_ignored else None
+    if taken.problem == "not_applied":
+        tally.not_confirmed += len(notice.item_ids)
+    else:
+        tally.done += taken.members.get("items", 0)
+        tally.invalid += len(taken.members.get("invalid_ids", ())) or 1
+    return taken.detail
 
 
 def _carry_out(tally: Tally, item_ids: Sequence[str], reason: str | None, event_at: datetime) -> int:

@@ -1,0 +1,189 @@
+"""What does a deletion notice say, and what becomes of it? Verified as it came, then parsed, then applied.
+
+The envelope is that of Standard Webhooks: ``{"type": …, "timestamp": …, "data": {…}}``. Values come back, never
+exceptions: whoever took the notice in tells its sender.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from django.db import Error as DatabaseError
+
+from catalog_fallback import clock, services, signatures
+from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.exceptions import InvalidationFailed, InvalidItemID
+from catalog_fallback.models import StopOrigin, StopReason
+from catalog_fallback.sources import json_body
+
+logger = logging.getLogger("catalog_fallback")
+
+#: Longest body in bytes: as many IDs as one notice may name, each as long as the stop list takes.
+MAX_BYTES = 4 * 1024 * 1024
+#: IDs that one notice may name.
+MAX_IDS = 10_000
+
+#: Names that may occur only once in an object: they decide what the notice means.
+_UNIQUE: Final = frozenset({"data", "id", "ids", "reason", "timestamp", "type"})
+#: An older event would be a broken clock, and not every database could store it.
+_EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a sender says: of which items, what happened to them, and when (never later than now)."""
+
+    type: str
+    event_at: datetime = _EARLIEST
+    item_ids: Sequence[str] = ()
+    reason: str = StopReason.WITHDRAWN
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The notice was taken; ``items`` is the number of different IDs, 0 where its type means nothing to us."""
+
+    type: str
+    items: int = 0
+
+    @property
+    def is_ignored(self) -> bool:
+        """Whether its type is none that this app knows."""
+        return self.type not in TYPES
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The notice was not taken, or only in part: ``problem`` is a name of the table in ``problems``."""
+
+    problem: str
+    detail: str
+    members: Mapping[str, Any] = field(default_factory=dict)
+
+
+def take(config: CatalogConfig, headers: Mapping[str, str], body: bytes) -> Applied | Refused:
+    """Verify a body with its headers, understand it, do what it says."""
+    wrong = signatures.complaint(config.notice_secrets, headers, body, clock.wall())
+    if wrong is not None:
+        logger.warning("Catalog %r: a deletion notice was refused: %s.", config.alias, wrong)
+        return Refused("bad_signature", "The signature is missing, wrong or too old.")
+    notice = parse(body)
+    return notice if isinstance(notice, Refused) else apply(config, notice)
+
+
+def parse(body: bytes) -> Notice | Refused:
+    """Return what a body says. Of an unknown type nothing else is looked at."""
+    payload = json_body.decode(body, _UNIQUE)
+    if not isinstance(payload, dict) or not isinstance(payload.get("type"), str):
+        return _malformed('The body has to be a JSON object with a text "type".')
+    if payload["type"] not in TYPES:
+        return Notice(payload["type"])
+    event_at = _moment(payload.get("timestamp"))
+    if event_at is None:
+        return _malformed('"timestamp" has to be a moment since 1970 in ISO 8601, with a zone.')
+    data = payload.get("data")
+    item_ids = _item_ids(data) if isinstance(data, dict) else None
+    if not isinstance(data, dict) or item_ids is None:
+        return _malformed(f'"data" has to hold either a text "id" or a list of 1 to {MAX_IDS} texts "ids".')
+    return Notice(payload["type"], event_at, item_ids, *_reason(data.get("reason")))
+
+
+def apply(config: CatalogConfig, notice: Notice) -> Applied | Refused:
+    """Do what a notice says, to every ID that can be one; events that are not the latest ones change nothing."""
+    if notice.type not in TYPES:
+        return Applied(notice.type)
+    item_ids, impossible = _sorted_out(config, notice.item_ids)
+    try:
+        done = TYPES[notice.type](config.alias, notice, item_ids) if item_ids else 0
+    except (InvalidationFailed, DatabaseError) as error:
+        logger.error("Catalog %r: a deletion notice was not applied (%s).", config.alias, type(error).__name__)
+        return Refused("not_applied", "The notice could not be applied now. Send it again.")
+    except ValueError as error:
+        return _malformed(str(error))
+    if impossible:
+        return _in_part(impossible, done)
+    return Applied(notice.type, done)
+
+
+def _deleted(catalog: str, notice: Notice, item_ids: Sequence[str]) -> int:
+    return services.take_notice(
+        item_ids, catalog=catalog, reason=notice.reason, note=notice.note, event_at=notice.event_at
+    )
+
+
+def _stopped(catalog: str, notice: Notice, item_ids: Sequence[str]) -> int:
+    return services.take_notice(
+        item_ids, catalog=catalog, stop=True, reason=notice.reason, note=notice.note, event_at=notice.event_at
+    )
+
+
+def _released(catalog: str, notice: Notice, item_ids: Sequence[str]) -> int:
+    services.release_items(item_ids, catalog=catalog, event_at=notice.event_at, origin=StopOrigin.NOTICE)
+    return len(item_ids)
+
+
+def _updated(catalog: str, notice: Notice, item_ids: Sequence[str]) -> int:
+    return services.invalidate_items(item_ids, catalog=catalog, reason="updated")
+
+
+#: What each type of notice does; every other type is taken and ignored.
+TYPES: Mapping[str, Callable[[str, Notice, Sequence[str]], int]] = MappingProxyType(
+    {"item.deleted": _deleted, "item.updated": _updated, "item.stopped": _stopped, "item.released": _released}
+)
+
+
+def _malformed(detail: str, **members: Any) -> Refused:
+    return Refused("malformed_notice", detail, members)
+
+
+def _in_part(impossible: Sequence[str], done: int) -> Refused:
+    detail = f"{len(impossible)} of {len(impossible) + done} IDs cannot be IDs of this catalog"
+    rest = "; the others were done." if done else "."
+    return _malformed(detail + rest, items=done, invalid_ids=[each[:80] for each in impossible[:20]])
+
+
+def _sorted_out(config: CatalogConfig, item_ids: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the different IDs in their normal form, and those that cannot be any."""
+    possible: dict[str, None] = {}
+    impossible: dict[str, None] = {}
+    for item_id in item_ids:
+        try:
+            possible[config.clean_id(item_id)] = None
+        except InvalidItemID:
+            impossible[item_id] = None
+    return list(possible), list(impossible)
+
+
+def _item_ids(data: Mapping[str, Any]) -> list[str] | None:
+    """Return the IDs, None where there are none, too many, or something else."""
+    if ("id" in data) is ("ids" in data):
+        return None
+    item_ids = [data["id"]] if "id" in data else data["ids"]
+    is_right = isinstance(item_ids, list) and 0 < len(item_ids) <= MAX_IDS
+    return item_ids if is_right and all(isinstance(each, str) for each in item_ids) else None
+
+
+def _moment(value: object) -> datetime | None:
+    """Return when it happened. What a fast clock dates ahead happened now: it must not outdo what comes next."""
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+        if moment is None or moment.tzinfo is None or moment.astimezone(UTC) < _EARLIEST:
+            return None
+        return min(moment.astimezone(UTC), datetime.fromtimestamp(clock.wall(), UTC))
+    except (ValueError, OverflowError):
+        return None
+
+
+def _reason(value: object) -> tuple[str, str]:
+    """Return the reason of a stop and a note. An unknown reason is no reason to go on showing the item."""
+    if value is None:
+        return StopReason.WITHDRAWN, ""
+    if value in StopReason.values:
+        return str(value), ""
+    return StopReason.OTHER, f"Reason in the notice: {ascii(value)[:200]}"
