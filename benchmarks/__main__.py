@@ -1,4 +1,4 @@
-"""The command: ``python -m benchmarks [hit] [miss] [growth]`` measures, prints tables, and keeps them in files."""
+"""The command: ``python -m benchmarks [name …]`` measures, prints tables, and keeps them in files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import growth, hit, miss, report, servers, site
+from benchmarks import batch, growth, hit, miss, report, servers, site, stampede
 from benchmarks.report import Row
 from benchmarks.surroundings import Surroundings
 
@@ -15,6 +15,8 @@ from benchmarks.surroundings import Surroundings
 BENCHMARKS: dict[str, tuple[str, Callable[[Surroundings, int], list[Row]]]] = {
     "hit": ("A hit", hit.run),
     "miss": ("A miss", miss.run),
+    "batch": ("Many items", batch.run),
+    "stampede": ("Many who ask for one item at once", stampede.run),
     "growth": ("A hit while the stop list grows", growth.run),
 }
 

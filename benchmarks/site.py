@@ -24,17 +24,25 @@ def caches(redis: str) -> dict[str, dict[str, Any]]:
         "django-redis": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/1"},
         "django": {"BACKEND": _DJANGO, "LOCATION": f"{redis}/2"},
         "naive": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/3"},
+        "herd": {
+            "BACKEND": _DJANGO_REDIS,
+            "LOCATION": f"{redis}/4",
+            # Two hundred threads of one process read at the same moment; redis-py's own limit is a hundred.
+            "OPTIONS": {"CONNECTION_POOL_KWARGS": {"max_connections": 1000}},
+        },
     }
 
 
 def catalogs(url: str) -> dict[str, dict[str, Any]]:
     """Return CATALOG_FALLBACK: the catalogs are named after their caches."""
-    common = {"SOURCES": {"primary": {"URL": f"{url}/items/{{id}}"}}, "TTL": 3600, "STOP_CHECK": "cache"}
+    source = {"URL": f"{url}/items/{{id}}"}
+    common = {"SOURCES": {"primary": source}, "TTL": 3600, "STOP_CHECK": "cache"}
     return {
         "locmem": {**common, "CACHE": "locmem"},
         "locmem-auto": {**common, "CACHE": "locmem", "STOP_CHECK": "auto"},
         "django-redis": {**common, "CACHE": "django-redis"},
         "django": {**common, "CACHE": "django"},
+        "herd": {**common, "CACHE": "herd", "SOURCES": {"primary": {**source, "TIMEOUT": 5, "BREAKER": None}}},
     }
 
 

@@ -100,6 +100,7 @@ class EntryCache:
         self._lease_head = f"{head}:l:{{{config.alias}:"
         self._record_head = f"{head}:f:{{{config.alias}:"
         self._variant = _variant(config.language, {})
+        self._takes_defaults = not config.required_vary and (config.language != "" or not config.needs_language)
         self._may_answer = config.stop_check == "cache"
         #: Life of a gate that a lookup makes; of one whose item was found; of one that a publish writes.
         self._gate_life = max(SHORT_LIFE, config.negative_ttl) + MARGIN
@@ -113,10 +114,10 @@ class EntryCache:
         """
         config = self.config
         item_id = config.clean_id(item_id)
-        if language is None and not vary and not config.required_vary:
+        if language is None and not vary and self._takes_defaults:
             language, vary, variant = config.language, _NOTHING, self._variant
         else:
-            language = config.language if language is None else _checked_language(language)
+            language = _checked_language(config, config.language if language is None else language)
             vary = _checked_vary(config, vary or _NOTHING)
             variant = _variant(language, vary)
         if item_id.isalnum() and len(item_id) <= _SHORT and item_id.isascii():
@@ -299,12 +300,14 @@ def _short(text: str) -> str:
 
 
 def _variant(language: str, vary: Mapping[str, str]) -> str:
-    if not vary:
-        return _short(language) if language else ""
+    if not vary and (not language or _PLAIN.fullmatch(language)):
+        return language
     return _digest(json.dumps([language, sorted(vary.items())]))
 
 
-def _checked_language(language: object) -> str:
+def _checked_language(config: CatalogConfig, language: object) -> str:
+    if not language and config.needs_language:
+        raise ValueError(f"A language is needed: the URLs of catalog {config.alias!r} have it (setting LANGUAGE).")
     if isinstance(language, str) and language.isascii() and len(language) <= 64 and language not in DOTS:
         return language
     raise ValueError(f"language={language!r} has to be an ASCII string of at most 64 characters, not '.' or '..'.")
@@ -320,6 +323,6 @@ def _checked_vary(config: CatalogConfig, vary: Mapping[str, str]) -> Mapping[str
     if missing := sorted(config.required_vary - vary.keys()):
         raise ValueError(f"vary has to give {', '.join(missing)}: the URLs of catalog {config.alias!r} need it.")
     for name, value in vary.items():
-        if not isinstance(value, str) or not value.isprintable() or value in DOTS:
-            raise ValueError(f"vary[{name!r}]={value!r} has to be a printable string, not '.' or '..'.")
+        if not isinstance(value, str) or not value or not value.isprintable() or value in DOTS:
+            raise ValueError(f"vary[{name!r}]={value!r} has to be a printable string, not empty, '.' or '..'.")
     return dict(vary)

@@ -82,6 +82,8 @@ class SourceConfig:
     #: Names that a caller's ``vary`` may hold, and those of them that the URL cannot do without.
     vary_names: frozenset[str] = frozenset()
     required_vary: frozenset[str] = frozenset()
+    #: The URL has {language} in its path, so that an empty one would ask for something else.
+    needs_language: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +123,7 @@ class CatalogConfig:
     guards: Mapping[str, GuardConfig] = field(default_factory=dict)
     vary_names: frozenset[str] = frozenset()
     required_vary: frozenset[str] = frozenset()
+    needs_language: bool = False
 
     def clean_id(self, item_id: str) -> str:
         """Return the ID in its normal form.

@@ -45,6 +45,7 @@ class Chain:
         self.config = config
         self.stores = Stores(store_of[config.state_cache])
         self.callers = tuple(self._caller(conf.build_source(source)) for source in config.sources)
+        self._guards = tuple(caller.guard for caller in self.callers)
         self.isolation = Isolation(config.alias, {each.config.alias: each.guard.names for each in self.callers})
 
     def _caller(self, source: Source) -> Caller:
@@ -54,8 +55,7 @@ class Chain:
 
     def look(self) -> Outlook:
         """Look at all guards with one read; takes no permit."""
-        guards = [caller.guard for caller in self.callers]
-        view = self.stores.read(guards, self.isolation.keys)
+        view = self.stores.read(self._guards, self.isolation.keys)
         return Outlook(view, self.isolation.of(view))
 
     def refused(self, outlook: Outlook) -> list[Answer] | None:

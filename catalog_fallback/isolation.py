@@ -29,19 +29,17 @@ class Isolation:
     def __init__(self, catalog: str, names: Mapping[str, Names]) -> None:
         self._catalog = catalog
         self._key_of = {alias: each.isolated for alias, each in names.items()}
+        #: The keys to be read together with the guards'.
+        self.keys = tuple(self._key_of.values())
         #: What this process knew last, for the time when neither cache nor database answers.
         self._last: frozenset[str] = frozenset()
 
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys to be read together with the guards'."""
-        return tuple(self._key_of.values())
-
     def of(self, view: View) -> frozenset[str]:
         """Return the aliases of the isolated sources; asks the database when a copy is missing."""
-        copies = {alias: view.found.get(key) for alias, key in self._key_of.items()}
-        if all(copy in {0, 1} for copy in copies.values()):
-            self._last = frozenset(alias for alias, copy in copies.items() if copy)
+        copies = [view.found.get(key) for key in self.keys]
+        if all(type(copy) is int and 0 <= copy <= 1 for copy in copies):
+            if any(copies) or self._last:
+                self._last = frozenset(alias for alias, copy in zip(self._key_of, copies, strict=True) if copy)
             return self._last
         try:
             self._last = self.ask()

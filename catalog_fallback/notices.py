@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from django.db import Error as DatabaseError
 
-from catalog_fallback import clock, services, signatures
+from catalog_fallback import clock, conf, services, signatures
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import InvalidationFailed, InvalidItemID
 from catalog_fallback.models import StopOrigin, StopReason
@@ -66,6 +66,11 @@ class Refused:
     detail: str
     members: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def may_succeed_later(self) -> bool:
+        """Whether it is worth sending again: the cache or the database did not take it."""
+        return self.problem == "not_applied"
+
 
 def take(config: CatalogConfig, headers: Mapping[str, str], body: bytes) -> Applied | Refused:
     """Verify a body with its headers, understand it, do what it says."""
@@ -73,6 +78,16 @@ def take(config: CatalogConfig, headers: Mapping[str, str], body: bytes) -> Appl
     if wrong is not None:
         logger.warning("Catalog %r: a deletion notice was refused: %s.", config.alias, wrong)
         return Refused("bad_signature", "The signature is missing, wrong or too old.")
+    notice = parse(body)
+    return notice if isinstance(notice, Refused) else apply(config, notice)
+
+
+def take_unsigned(body: bytes, *, catalog: str = "default") -> Applied | Refused:
+    """Do what a body says that came over a channel which lets nobody else in: a message queue, a pipe.
+
+    Raises UnknownCatalog.
+    """
+    config = conf.catalog(catalog)
     notice = parse(body)
     return notice if isinstance(notice, Refused) else apply(config, notice)
 

@@ -275,7 +275,7 @@ def make_lookup(
     self.trace = trace
     self.degraded = degraded
     self.retry_after = retry_after
-    self.__class__ = Lookup  # type: ignore[assignment]  # frozen from here on
+    self.__class__ = Lookup  # frozen from here on
     return self  # type: ignore[return-value]
 
 

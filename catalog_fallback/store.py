@@ -21,6 +21,7 @@ from django.core.cache.backends.locmem import LocMemCache
 from catalog_fallback import clock
 from catalog_fallback.cache_errors import VALUE_ERRORS, is_about_a_value, is_timeout
 from catalog_fallback.fast_caches import FastCache, fast_cache
+from catalog_fallback.turns import Turns
 
 logger = logging.getLogger("catalog_fallback")
 
@@ -48,6 +49,8 @@ class Store:
         self.alias = alias
         self._shared: BaseCache | None = None
         self._fast: FastCache | None = None
+        #: For hits from another process's memory; None where there is nothing to wait for.
+        self._turns: Turns | None = None
         self._lock = threading.Lock()
         self._errors = 0
         #: Monotonic moment until which the cache is left alone; 0.0 while all is well.
@@ -58,12 +61,18 @@ class Store:
         if self._fast is None or self._errors or self._paused_until:
             found = self.get_many((first, second))
             return found.get(first), found.get(second)
+        turn = None if self._turns is None else self._turns.take()
         started = clock.monotonic()
         try:
+            if self._paused_until:  # whoever had the turn before has found out why
+                return None, None
             one, two = self._fast.read((first, second))
         except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
             found = self._without_what_failed((first, second), error, started)
             return found.get(first), found.get(second)
+        finally:
+            if turn is not None:
+                turn.put(0)
         if clock.monotonic() - started > SLOW:
             self._came_back(started)
         return one, two
@@ -76,6 +85,7 @@ class Store:
         cache: BaseCache = caches[self.alias]
         if type(cache).__module__ in _SHARED_BACKENDS:
             self._shared = cache
+            self._turns = None if isinstance(cache, LocMemCache) else Turns()
             self._fast = fast_cache(cache)
         return cache
 

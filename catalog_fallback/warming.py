@@ -42,7 +42,7 @@ class Pace:
 
     def seconds_for(self, count: int) -> float:
         """How long so many items take at least."""
-        return math.ceil(count / self.at_once) * self.interval
+        return count * self.interval / self.at_once
 
 
 def pace_of(config: CatalogConfig, limit_rate: float | None = None) -> Pace:

@@ -143,6 +143,13 @@ class History:
         if facts["usable"] is not None and not actor.is_refresh:
             assert self.usable(actor) != facts["usable"], "a second fetch although the first one's entry was there"
 
+    def judge_marks(self) -> None:
+        """All is quiet: where nothing went wrong, what the gates say of a stop is what the database says."""
+        if self.is_calm:
+            for item_id, *_ in self.publishes:
+                is_stopped = self.stage.rows.get(item_id, (False, 0))[0]
+                assert self.is_marked(item_id) is is_stopped, "the mark is not what the stop list says"
+
     def judge_lives(self, operation: str) -> None:
         """I5: every key was given a bounded life."""
         lives, self.stage.shelf.lives = self.stage.shelf.lives, []

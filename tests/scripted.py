@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from catalog_fallback.configuration import SourceConfig
-from catalog_fallback.results import NoReply, Reply, Request, Verdict
+from catalog_fallback.results import NoReply, Outcome, Reply, Request, Verdict
 from catalog_fallback.sources.base import Source
 from catalog_fallback.sources.json_item import JSONItemSource
 
@@ -83,3 +83,18 @@ class FailsToParseLoudly(JSONItemSource):
     def parse(self, reply: Reply, item_id: str) -> Verdict:
         """Break on the body."""
         raise ValueError(f"no number: {reply.body!r} {reply.headers}")
+
+
+class Unkeepable(JSONItemSource):
+    """Finds an item that no serializer takes: a number of 5,000 digits, and a generator."""
+
+    needs_url: ClassVar[bool] = False
+
+    def fetch(self, item_id: str, language: str, vary: Mapping[str, str], *, timeout: float) -> Reply | NoReply:
+        """Answer without a call."""
+        return Reply(200, {}, GOOD)
+
+    def parse(self, reply: Reply, item_id: str) -> Verdict:
+        """Add to the item what JSON would not have."""
+        item = {"id": item_id, "name": "Tea", "price": 10**5000, "offers": (each for each in ())}
+        return Verdict(Outcome.FOUND, "ok", item)

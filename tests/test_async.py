@@ -445,12 +445,13 @@ def test_asgi_leaks_no_database_connections(site: Site, settings: Any, monkeypat
 
         async def one(number: int) -> int:
             scope = factory.get(f"/items/P{number:03}/").scope
+            body = [{"type": "http.request", "body": b"", "more_body": False}]
             sent: list[dict[str, Any]] = []
 
             async def receive() -> dict[str, Any]:
-                if sent:
-                    await asyncio.sleep(20)
-                return {"type": "http.request", "body": b"", "more_body": False}
+                if not body:
+                    await asyncio.Event().wait()  # the client stays
+                return body.pop()
 
             async def send(message: dict[str, Any]) -> None:
                 sent.append(message)

@@ -132,11 +132,9 @@ def test_a_long_body_is_refused_before_it_comes(
         assert line.recv(65_536).split()[1] == b"413"
 
 
-@pytest.mark.parametrize("length", ["-1", "x", "٣", "1e3", "+5"])
+@pytest.mark.parametrize("length", ["-1", "x", "1e3", "+5"])
 def test_a_length_that_is_none(send: Callable[..., bytes], length: str) -> None:
     """It is not believed; whatever comes of it is no error of ours."""
-    if not length.isascii():
-        pytest.skip("no server lets it through")
     body = payload()
     assert send({**signed(body), "Content-Length": length}, body).split()[1] in {b"200", b"400", b"403", b"413"}
 

@@ -25,7 +25,7 @@ from tests import servers, stores
 from tests.scripted import PATH, Programmed
 from tests.sites import ALSO_FOUND, FOUND, NOT_FOUND, TEMPORARY, MovableClock, Site, words
 
-TIMEOUT = 3.0  # seconds that an operation on the hanging cache costs, by the movable clock
+TIMEOUT = 5.0  # seconds that an operation on the hanging cache costs, by the movable clock
 PAUSE = 5.0
 EVERYTHING = frozenset({"get", "get_many", "add", "set", "set_many", "touch", "delete"})
 

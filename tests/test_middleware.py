@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 from django.test import AsyncClient, Client
 from django.urls import path
@@ -34,7 +35,7 @@ def page(request: HttpRequest) -> HttpResponse:
 
 async def apage(request: HttpRequest) -> HttpResponse:
     """Do it under ASGI."""
-    Shown.view()
+    await sync_to_async(Shown.view)()
     return HttpResponse("fine")
 
 

@@ -73,8 +73,8 @@ def test_the_four_states_in_plain_words(item_id: str, words: str) -> None:
 
 def test_a_stale_item_says_how_old_it_is() -> None:
     """And that the catalogs cannot be reached."""
-    lookup = Lookup("P1", "default", State.FOUND, "ok", {"name": "Tea"}, "only", CacheStatus.STALE, 0.0, 1.0)
-    assert "This is how it was on Jan. 1, 1970" in render(SHOW, lookup=lookup)
+    lookup = Lookup("P1", "default", State.FOUND, "ok", {"name": "Tea"}, "only", CacheStatus.STALE, 43_200.0, 1.0)
+    assert "Last seen: Jan. 1, 1970" in render(SHOW, lookup=lookup)
 
 
 def test_fallback_data_says_that_nobody_could_be_asked() -> None:

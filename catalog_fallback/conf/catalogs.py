@@ -141,6 +141,7 @@ def _resolved(given: dict[str, Any], sources: list[ParsedSource], place: Place) 
         "stop_check": _stop_check(given.get("stop_check", "auto"), cache),
         "vary_names": _union(enabled, lambda source: source.config.vary_names),
         "required_vary": _union(enabled, lambda source: source.config.required_vary),
+        "needs_language": any(source.config.needs_language for source in enabled),
     }
 
 

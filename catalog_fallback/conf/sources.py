@@ -82,7 +82,8 @@ def _over_defaults(raw: Mapping[Any, Any], backend: type[Source]) -> dict[Any, A
 
 def _configuration(alias: str, given: dict[str, Any], inherited: Inherited, backend: type[Source]) -> SourceConfig:
     address = given.pop("url", None) or backend.default_url
-    placeholders = frozenset(URLTemplate(address).placeholders if address else ()) - {"id", "language"}
+    template = URLTemplate(address or "")
+    placeholders = template.placeholders - {"id", "language"}
     return SourceConfig(
         alias=alias,
         catalog=inherited.catalog,
@@ -91,6 +92,7 @@ def _configuration(alias: str, given: dict[str, Any], inherited: Inherited, back
         language=inherited.language,
         vary_names=placeholders | backend.vary_names,
         required_vary=placeholders,
+        needs_language="language" in template.in_path,
         **given,
     )
 

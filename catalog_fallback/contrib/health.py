@@ -10,7 +10,7 @@ import dataclasses
 from health_check.base import HealthCheck
 from health_check.exceptions import ServiceUnavailable, ServiceWarning
 
-from catalog_fallback import conf
+from catalog_fallback import aio, conf
 from catalog_fallback.fallback import chain_of
 
 
@@ -20,8 +20,12 @@ class CatalogSources(HealthCheck):
 
     catalog: str | None = None
 
-    def run(self) -> None:
-        """Look at the guards; raises ServiceWarning or ServiceUnavailable. Runs in a thread."""
+    async def run(self) -> None:
+        """Look at the guards; raises ServiceWarning or ServiceUnavailable."""
+        await aio.in_thread(self.look)
+
+    def look(self) -> None:
+        """The same without asyncio."""
         aliases = conf.catalogs() if self.catalog is None else (self.catalog,)
         resting = {alias: _resting(alias) for alias in aliases}
         dead = [alias for alias, sources in resting.items() if len(sources) == len(chain_of[alias].callers)]

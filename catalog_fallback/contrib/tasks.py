@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -95,17 +94,28 @@ def _enqueue(name: str, item_ids: Iterable[str], catalog: str, language: str | N
     config = conf.catalog(catalog)
     clean = list(dict.fromkeys(config.clean_id(item_id) for item_id in item_ids))
     send = _sender(name)
+    # After a commit nobody could take an exception any more: it is logged. Outside a transaction the caller gets it.
+    is_for_later = transaction.get_connection(using).in_atomic_block
     starts = range(0, len(clean), IDS_A_TASK)
     for start in starts:
         some = clean[start : start + IDS_A_TASK]
-        transaction.on_commit(partial(send, some, config.alias, language), using=using, robust=True)
+        transaction.on_commit(_call(send, some, config.alias, language), using=using, robust=is_for_later)
     return len(starts)
+
+
+def _call(send: Callable[..., Any], *args: Any) -> Callable[[], None]:
+    """Return a function with a name, which Django needs for its log: a partial has none."""
+
+    def enqueue() -> None:
+        send(*args)
+
+    return enqueue
 
 
 def _sender(name: str) -> Callable[..., Any]:
     """Return what enqueues a job: Django's queue where the site has set one, else Celery's."""
     has_django_tasks = _task is not None
-    if has_django_tasks and (hasattr(settings, "TASKS") or not CELERY_TASKS):
+    if has_django_tasks and (settings.is_overridden("TASKS") or not CELERY_TASKS):
         send: Callable[..., Any] = globals()[name].enqueue
         return send
     if CELERY_TASKS:

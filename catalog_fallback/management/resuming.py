@@ -27,7 +27,7 @@ class ResumeFile:
             lines = found.pop("lines")
         except FileNotFoundError:
             return 0
-        except (OSError, ValueError, AttributeError, KeyError) as error:
+        except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
             raise CommandError(f"{self.path} is no resume file ({type(error).__name__}).") from error
         if found != self._of or not isinstance(lines, int):
             raise CommandError(f"{self.path} is about another run: {found}, not {self._of}.")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import threading
+from typing import NamedTuple
 
-from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.resilience.refusal import Refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Seat:
+class Seat(NamedTuple):
     """One running call, of the process that took it."""
 
     pid: int
@@ -21,13 +20,12 @@ class Bulkhead:
 
     def __init__(self, max_concurrent: int) -> None:
         self.max_concurrent = max_concurrent
-        self._lock = ProcessLock()
-        self._taken: dict[int, int] = {}
+        self._seats: dict[int, _Seats] = {}
 
     @property
     def in_use(self) -> int:
         """Calls that are running now."""
-        return self._taken.get(os.getpid(), 0)
+        return self._seats_of(os.getpid()).taken
 
     def look(self) -> Refusal | None:
         """Return the refusal that a call would meet now; takes nothing."""
@@ -36,14 +34,29 @@ class Bulkhead:
     def take(self) -> Seat | Refusal:
         """Take a seat; it has to be released once."""
         pid = os.getpid()
-        with self._lock:
-            if self._taken.get(pid, 0) >= self.max_concurrent:
+        seats = self._seats_of(pid)
+        with seats.lock:
+            if seats.taken >= self.max_concurrent:
                 return Refusal("bulkhead_full")
-            self._taken[pid] = self._taken.get(pid, 0) + 1
+            seats.taken += 1
         return Seat(pid)
 
     def release(self, seat: Seat) -> None:
         """Give the seat back; in a child one of the parent's means nothing."""
         if seat.pid == os.getpid():
-            with self._lock:
-                self._taken[seat.pid] -= 1
+            seats = self._seats_of(seat.pid)
+            with seats.lock:
+                seats.taken -= 1
+
+    def _seats_of(self, pid: int) -> _Seats:
+        return self._seats.get(pid) or self._seats.setdefault(pid, _Seats())
+
+
+class _Seats:
+    """Those of one process, with a lock that no thread of another one can have held at the fork."""
+
+    __slots__ = ("lock", "taken")
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.taken = 0

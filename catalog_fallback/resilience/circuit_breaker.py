@@ -23,7 +23,7 @@ from catalog_fallback.configuration import BreakerConfig
 from catalog_fallback.resilience.breaker_permit import LATE, BreakerPermit
 from catalog_fallback.resilience.breaker_record import BreakerState, Record, record_of
 from catalog_fallback.resilience.failure_counts import FailureCounts
-from catalog_fallback.resilience.generations import FIRST, Generations
+from catalog_fallback.resilience.generations import FIRST, ROOT, Generations, Link
 from catalog_fallback.resilience.keys import Names, token
 from catalog_fallback.resilience.probe_slots import MARGIN, ProbeSlots, Slot
 from catalog_fallback.resilience.refusal import Refusal
@@ -66,24 +66,44 @@ class CircuitBreaker:
         self._slots = ProbeSlots(store, self._head, config.half_open_calls, min(call_limit, LATE) + MARGIN)
         #: Results of this process that came too late to count.
         self.late_results = 0
+        #: The link that was read last, and what it says.
+        self._read_last: tuple[Link, Record] = ROOT, record_of(ROOT)
+        #: The link that was asked for last, and the keys that this takes.
+        self._asked: tuple[Link, tuple[str, ...]] = ROOT, self._keys_of(ROOT)
 
-    def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the keys that a look needs."""
-        last, end = record_of(self._chain.last), self.record(found)
-        return (*self._chain.keys(found), *self._keys_of(last), *self._keys_of(end))
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys that a look needs, if nothing has changed since the last one."""
+        link, keys = self._asked
+        if link is not self._chain.last:
+            link = self._chain.last
+            keys = self._keys_of(link)
+            self._asked = link, keys
+        return keys
+
+    def more_keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the keys that it needs as well, where something has changed."""
+        return self._keys_of(self._chain.end(found)) if self._chain.has_moved(found) else ()
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep where the chain ended; say so if the store has lost it."""
         if self._store.is_paused:
             return
-        last = record_of(self._chain.last)
+        before = self._chain.last
         self._chain.remember(found)
-        if self.record(found).generation == FIRST and last.state is not BreakerState.CLOSED:
+        if self._chain.last["g"] != FIRST or before["g"] == FIRST:
+            return
+        last = record_of(before)
+        if last.state is not BreakerState.CLOSED:
             logger.warning("Circuit breaker %s was %s; the store has lost it: closed.", self._names, last.state)
 
     def record(self, found: Mapping[str, Any]) -> Record:
         """Return the state; takes no permit. An open record whose time is over stays until somebody calls."""
-        return record_of(self._chain.end(found))
+        end = self._chain.end(found)
+        link, record = self._read_last
+        if link is not end:
+            record = record_of(end)
+            self._read_last = end, record
+        return record
 
     def is_open(self, record: Record, found: Mapping[str, Any]) -> bool:
         """Whether no call at all is let through."""
@@ -233,7 +253,10 @@ class CircuitBreaker:
     def _read(self) -> Mapping[str, Any]:
         return read(self._store, (self,)).found
 
-    def _keys_of(self, record: Record) -> tuple[str, ...]:
+    def _keys_of(self, link: Link) -> tuple[str, ...]:
+        return (*self._chain.keys_of(link), *self._keys_that_count(record_of(link)))
+
+    def _keys_that_count(self, record: Record) -> tuple[str, ...]:
         match record.state:
             case BreakerState.CLOSED:
                 return self._counts.keys(record.generation)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from catalog_fallback import clock
-from catalog_fallback.resilience.generations import FIRST, Generations, Link
+from catalog_fallback.resilience.generations import FIRST, ROOT, Generations, Link
 from catalog_fallback.resilience.keys import Names, token
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.store import Store
@@ -36,11 +36,21 @@ class CoolDown:
         self._store = store
         self._head = names.key("cool")
         self._chain = Generations(store, self._head, _LINK_LIFE)
+        #: The link that was asked for last, and the keys that this takes.
+        self._asked: tuple[Link, tuple[str, ...]] = ROOT, self._keys_of(ROOT)
 
-    def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the keys that a look needs."""
-        links = (self._chain.last, self._chain.end(found))
-        return (*self._chain.keys(found), *(self._in_force(link["g"]) for link in links if link["g"] != FIRST))
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys that a look needs, if nothing has changed since the last one."""
+        link, keys = self._asked
+        if link is not self._chain.last:
+            link = self._chain.last
+            keys = self._keys_of(link)
+            self._asked = link, keys
+        return keys
+
+    def more_keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the keys that it needs as well, where something has changed."""
+        return self._keys_of(self._chain.end(found)) if self._chain.has_moved(found) else ()
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep where the chain ended."""
@@ -49,7 +59,8 @@ class CoolDown:
 
     def look(self, found: Mapping[str, Any]) -> Refusal | None:
         """Return the refusal that a call would meet now; takes nothing."""
-        until = self._until(self._chain.end(found), found)
+        end = self._chain.end(found)
+        until = self._until(end, found) if end["g"] != FIRST else None
         if not until:
             return None
         now = clock.wall()
@@ -87,6 +98,10 @@ class CoolDown:
         if not isinstance(until, dict) or self._in_force(link["g"]) not in found:
             return {}
         return {kind: until[kind] for kind in _KINDS if isinstance(until.get(kind), (int, float))}
+
+    def _keys_of(self, link: Link) -> tuple[str, ...]:
+        in_force = () if link["g"] == FIRST else (self._in_force(link["g"]),)
+        return (*self._chain.keys_of(link), *in_force)
 
     def _in_force(self, generation: str) -> str:
         return f"{self._head}:on:{generation}"

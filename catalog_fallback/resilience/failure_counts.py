@@ -134,6 +134,8 @@ class FailureCounts:
     def _flush(self) -> None:
         """Write the successes that have been added up, unless this process did so within the second."""
         now = clock.monotonic()
+        if now - self._flushed_at < _FLUSH_EVERY:
+            return
         with self._lock:
             if now - self._flushed_at < _FLUSH_EVERY:
                 return

@@ -58,13 +58,18 @@ class Generations:
             link = following
         return link
 
-    def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the keys that lead to the end; links before what hangs on them, for stores that read one by one."""
-        return self._hint, self._next(self.last["g"]), self._next(self.end(found)["g"])
+    def keys_of(self, link: Link) -> tuple[str, ...]:
+        """Return the keys that lead on from a link; before what hangs on it, for stores that read one by one."""
+        return self._hint, self._next(link["g"])
+
+    def has_moved(self, found: Mapping[str, Any]) -> bool:
+        """Whether ``found`` leads to another end than the one that was seen last."""
+        return bool(self.end(found)["g"] != self.last["g"])
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep the end of the chain."""
-        self.last = self.end(found)
+        if self.has_moved(found):
+            self.last = self.end(found)
 
     def follow(self, generation: str, new: Link) -> Successor | None:
         """Make ``new`` the successor of a generation. Returns who that is now; None when the store cannot tell."""

@@ -24,13 +24,18 @@ class Patterns:
     limiter: RateLimiter | None
     breaker: CircuitBreaker | None
 
-    def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the keys that a look needs, as far as what was found so far tells."""
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys that a look needs, if nothing has changed since the last one."""
         return (
-            *self.cool_down.keys(found),
+            *self.cool_down.keys(),
             *(self.limiter.keys() if self.limiter else ()),
-            *(self.breaker.keys(found) if self.breaker else ()),
+            *(self.breaker.keys() if self.breaker else ()),
         )
+
+    def more_keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the keys that it needs as well, where something has changed."""
+        more = self.cool_down.more_keys(found)
+        return (*more, *self.breaker.more_keys(found)) if self.breaker else more
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep where the state was last seen."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol
 
 from catalog_fallback import clock
@@ -32,8 +33,11 @@ class View:
 class Reader(Protocol):
     """Somebody who wants keys read."""
 
-    def keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the keys that are needed, as far as what was found so far tells."""
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys that are needed, if nothing has changed since the last read."""
+
+    def more_keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the keys that are needed as well, as far as what was found tells; they may have been read."""
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep where the state was last seen, so that the next read asks for the right keys at once."""
@@ -42,24 +46,16 @@ class Reader(Protocol):
 def read(store: Store, readers: Sequence[Reader], more: tuple[str, ...] = ()) -> View:
     """Read what all ``readers`` need, and the keys ``more``; it takes no permit and writes nothing."""
     read_at = clock.monotonic()
-    found: dict[str, Any] = {}
-    asked: set[str] = set()
-    wanted = _wanted(readers, found, asked, more)
+    wanted = (*more, *chain.from_iterable(reader.keys() for reader in readers))
+    found = dict(store.get_many(wanted))
+    asked = set(wanted)
     for _ in range(_MAX_STEPS):
-        found.update(store.get_many(wanted))
-        asked.update(wanted)
-        wanted = _wanted(readers, found, asked)
+        keys = dict.fromkeys(chain.from_iterable(reader.more_keys(found) for reader in readers))
+        wanted = tuple(key for key in keys if key not in asked)
         if not wanted:
             break
+        found.update(store.get_many(wanted))
+        asked.update(wanted)
     for reader in readers:
         reader.remember(found)
     return View(store, found, read_at)
-
-
-def _wanted(
-    readers: Sequence[Reader], found: Mapping[str, Any], asked: set[str], more: tuple[str, ...] = ()
-) -> tuple[str, ...]:
-    keys = dict.fromkeys(more)
-    for reader in readers:
-        keys.update(dict.fromkeys(reader.keys(found)))
-    return tuple(key for key in keys if key not in asked)

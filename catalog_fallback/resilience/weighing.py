@@ -35,7 +35,7 @@ def weigh(verdict: Verdict, *, timed_out: bool = False) -> Weight:
     ``timed_out``: the call itself ran into its limit; it tells a source that is too slow from a ``deadline`` that
     passed for other reasons.
     """
-    if verdict.outcome in {Outcome.FOUND, Outcome.NOT_FOUND}:
+    if verdict.outcome is Outcome.FOUND or verdict.outcome is Outcome.NOT_FOUND:
         return Weight.SUCCESS
     if verdict.reason in _NEUTRAL:
         return Weight.NEUTRAL

@@ -24,14 +24,15 @@ class URLTemplate:
     Making one never fails; ``complaints()`` tells what is wrong with it. Its repr shows nothing: it may hold a key.
     """
 
-    __slots__ = ("_in_path", "_parts", "_template", "placeholders")
+    __slots__ = ("_parts", "_template", "in_path", "placeholders")
 
     def __init__(self, template: str) -> None:
         self._template = template
         #: Literals at the even places, names of placeholders at the odd ones.
         self._parts = tuple(_PLACEHOLDER.split(template))
         self.placeholders = frozenset(self._parts[1::2])
-        self._in_path = frozenset(_PLACEHOLDER.findall(re.split(r"[?#]", template, maxsplit=1)[0]))
+        #: Those that stand in the path, where nothing can be left out.
+        self.in_path = frozenset(_PLACEHOLDER.findall(re.split(r"[?#]", template, maxsplit=1)[0]))
 
     def complaints(self) -> Iterator[str]:
         """Yield what is wrong with the template, in words that do not show it."""
@@ -62,7 +63,7 @@ class URLTemplate:
         value = values.get(name)
         if not isinstance(value, str):
             raise ValueError(f"the URL needs a value for {{{name}}}: pass it as vary={{{name!r}: …}}")
-        if name in self._in_path and (not value or value in _DOTS):
+        if name in self.in_path and (not value or value in _DOTS):
             raise ValueError(f"{value!r} cannot stand for {{{name}}} in the path of a URL")
         try:
             return quote(value, safe="")

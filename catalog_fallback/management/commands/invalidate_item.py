@@ -62,15 +62,25 @@ class Command(BaseCommand):
         config = catalog_or_exit(options["catalog"])
         action = "stop" if options["stop"] else "release" if options["release"] else "forget"
         tally = Tally(config.alias, action, options["dry_run"], changed=None if action == "forget" else 0)
-        started_at = timezone.now()
-        for chunk in item_lines.read(options, config, takes_notices=action == "forget"):
-            self._complain(chunk.complaints)
-            tally.invalid += len(chunk.complaints)
-            self._one_chunk(tally, chunk, options["stop"], started_at)
-            self._whole_notices(tally, chunk, config)
+        is_whole = self._all_chunks(tally, config, options)
         with harmless_pipe():
             self.stdout.write(json.dumps(asdict(tally)) if options["json"] else _text(tally))
+        if not is_whole:
+            raise CommandError("Interrupted.", returncode=3)
         _exit(tally)
+
+    def _all_chunks(self, tally: Tally, config: CatalogConfig, options: dict[str, Any]) -> bool:
+        """Work through all that is given; False when Ctrl-C ended it, as it ends a pipe that never ends by itself."""
+        started_at = timezone.now()
+        try:
+            for chunk in item_lines.read(options, config, takes_notices=tally.action == "forget"):
+                self._complain(chunk.complaints)
+                tally.invalid += len(chunk.complaints)
+                self._one_chunk(tally, chunk, options["stop"], started_at)
+                self._whole_notices(tally, chunk, config)
+        except KeyboardInterrupt:
+            return False
+        return True
 
     def _complain(self, complaints: Sequence[str]) -> None:
         for complaint in complaints:
@@ -105,7 +115,7 @@ def _take(tally: Tally, notice: Notice, config: CatalogConfig) -> str | None:
     if not isinstance(taken, Refused):
         tally.done += taken.items
         return f"ignored: {taken.type} is no type of notice that is known" if taken.is_ignored else None
-    if taken.problem == "not_applied":
+    if taken.may_succeed_later:
         tally.not_confirmed += len(notice.item_ids)
     else:
         tally.done += taken.members.get("items", 0)

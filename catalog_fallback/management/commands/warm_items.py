@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from catalog_fallback.configuration import CatalogConfig
@@ -119,7 +120,8 @@ class _Run:
 
     def through_workers(self) -> bool:
         """Hand the list over to the workers of a task queue, who skip what is fresh; False when it ended early."""
-        tasks = _tasks()
+        from catalog_fallback.contrib import tasks  # noqa: PLC0415  # imports Celery where that is installed
+
         try:
             with Interruption() as interruption:
                 for chunk in self._chunks(interruption, tasks.IDS_A_TASK):
@@ -130,6 +132,8 @@ class _Run:
                         return False
         except KeyboardInterrupt:
             return False
+        except ImproperlyConfigured as error:  # there is no queue
+            raise CommandError(str(error)) from error
         return True
 
     def _chunks(self, interruption: Interruption, size: int) -> Iterator[item_lines.Chunk]:
@@ -207,14 +211,6 @@ def _outlook(pace: Pace, config: CatalogConfig, total: int | None) -> str:
         f"At most {pace.per_second:,.3g} items a second, because of source {pace.source} (RATE_LIMIT) or --limit-rate: "
         f"{count:,} that are not fresh take {duration(pace.seconds_for(count))} or more."
     )
-
-
-def _tasks() -> Any:
-    try:
-        from catalog_fallback.contrib import tasks  # noqa: PLC0415  # an extra
-    except ImportError as error:
-        raise CommandError(f"--tasks needs a task queue: {error}.") from error
-    return tasks
 
 
 def _exit(run: _Run) -> None:
