@@ -1,89 +1,31 @@
 """How is an item looked up without blocking an event loop? The same synchronous core, in threads of its own.
 
-Django's asynchronous cache methods are not used: on Django 5.2 they are not atomic. Waiting for another lookup's
-flight takes no thread, so that hundreds of tasks can wait for one call.
+Django's asynchronous cache methods are not used: on Django 5.2 they are not atomic. What tasks ask for at the same
+moment is read in one round trip, and waiting for another lookup's flight takes no thread, so that hundreds of tasks
+can wait for one call.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
-import os
-import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from functools import partial
-from typing import Any, TypeVar
-
-from django.db import connections
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from catalog_fallback.cache import Kept, Query, entries_of
-from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
-from catalog_fallback.flights import Trip
+from catalog_fallback.off_loop import Pool, called_back, in_thread, start, submit, surely
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
+from catalog_fallback.trips import Trip
 
-T = TypeVar("T")
+__all__ = ["Pool", "in_thread", "look_up", "start", "surely"]
 
-
-class Pool(enum.Enum):
-    """Threads of one process, for all its event loops; they start when they are needed.
-
-    Hits do not wait behind calls to slow sources: reading the cache has threads of its own.
-    """
-
-    READING = 8
-    FETCHING = 32
-
-
-class _Threads:
-    """The process's executors, made when first needed; after a fork the child makes its own."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._executors: dict[Pool, ThreadPoolExecutor] = {}
-        self._pid = os.getpid()
-
-    def executor(self, pool: Pool) -> ThreadPoolExecutor:
-        if self._pid != os.getpid():
-            self._lock, self._executors, self._pid = threading.Lock(), {}, os.getpid()
-        with self._lock:
-            if pool not in self._executors:
-                self._executors[pool] = ThreadPoolExecutor(pool.value, f"catalog-fallback-{pool.name.lower()}")
-            return self._executors[pool]
-
-
-_threads = _Threads()
-
-
-async def in_thread(
-    function: Callable[[], T], deadline: Deadline | None = None, pool: Pool = Pool.FETCHING
-) -> T | None:
-    """Run the function off the loop, in a copy of the caller's context; its thread keeps no database connection.
-
-    None when no thread was free until the deadline; the function has not run then, and never will. A cancelled caller
-    does not wait for the end; the thread finishes what it is in, within its own limits.
-    """
-    call = partial(copy_context().run, _and_give_connections_back, function)
-    future = _threads.executor(pool).submit(call)
-    try:
-        await _called_back(future.add_done_callback, None if deadline is None else deadline.left())
-        if not future.done() and not future.cancel():
-            await _called_back(future.add_done_callback)
-    finally:
-        future.cancel()
-    return None if future.cancelled() else future.result()
-
-
-def _and_give_connections_back(function: Callable[[], T]) -> T:
-    try:
-        return function()
-    finally:
-        for connection in connections.all(initialized_only=True):
-            connection.close_if_unusable_or_obsolete()
+#: How many lookups one read serves at most.
+TOGETHER = 100
 
 
 async def look_up(query: Query, deadline: Deadline, *, refresh: bool = False) -> Lookup:
@@ -91,44 +33,89 @@ async def look_up(query: Query, deadline: Deadline, *, refresh: bool = False) ->
 
     Cancelling is safe at any time: a fetch that has begun ends within its limits and is kept for others.
     """
-    entries = entries_of[query.catalog.alias]
-    found = await in_thread(partial(entries.look if refresh else entries.read, query), deadline, Pool.READING)
+    found = await _reads.read(query, deadline, refresh=refresh)
     if isinstance(found, Lookup):
         return found
-    kept = found or Kept()
-    begun = await in_thread(partial(_begin, query, kept, deadline, refresh=refresh), deadline)
-    if begun is None:
-        return Fill(query, entries, deadline, is_old_view=False).past_deadline(kept)
-    trip, step = begun
+    trip = Trip(query, found, deadline, refresh=refresh, is_old_view=False)
+    step: Lookup | Flight | None = trip.take_up() or trip.join()
     while not isinstance(step, Lookup):
         if step is not None:
-            await _called_back(step.when_landed, deadline.left())
-        step = trip.take_up() or await in_thread(trip.advance, deadline)
+            await called_back(step.when_landed, deadline.left())
+        step = trip.take_up() or await in_thread(trip.advance, deadline, if_never=trip.leave)
     return step
 
 
-def _begin(query: Query, kept: Kept, deadline: Deadline, *, refresh: bool) -> tuple[Trip, Lookup | Flight | None]:
-    trip = Trip(query, kept, deadline, refresh=refresh)
-    return trip, trip.advance()
+_Brought = Sequence[tuple["asyncio.Future[Lookup | Kept]", Lookup | Kept]]
 
 
-async def _called_back(ask: Callable[[Callable[..., None]], Any], seconds: float | None = None) -> None:
-    """Ask for a call back, from whatever thread, and wait for it without one of our own, for so long at most."""
-    loop = asyncio.get_running_loop()
-    waiter = loop.create_future()
+class _Asked(NamedTuple):
+    """A read that a task waits for."""
 
-    def wake() -> None:
-        if not waiter.done():
-            waiter.set_result(None)
+    query: Query
+    answer: asyncio.Future[Lookup | Kept]
 
-    def call_back(*_: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(wake)
 
-    timer = None if seconds is None else loop.call_later(seconds, wake)
-    ask(call_back)
-    try:
-        await waiter
-    finally:
-        if timer is not None:
+class _Reads:
+    """Reads of the cache on behalf of tasks: what is asked for in one turn of a loop is read in one round trip.
+
+    A read serves nobody who asked after it had begun.
+    """
+
+    def __init__(self) -> None:
+        #: Loop → (catalog, whether entries are only to be looked at) → what is asked for in this turn.
+        self._asked: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, bool], list[_Asked]]]
+        self._asked = WeakKeyDictionary()
+
+    async def read(self, query: Query, deadline: Deadline, *, refresh: bool) -> Lookup | Kept:
+        """Return what the cache has; nothing when no thread was free to read it before the deadline."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Lookup | Kept] = loop.create_future()
+        groups = self._asked.get(loop)
+        if groups is None:
+            groups = self._asked[loop] = {}
+            loop.call_soon(self._begin, loop)
+        groups.setdefault((query.catalog.alias, refresh), []).append(_Asked(query, answer))
+        timer = loop.call_later(deadline.left(), _settle, answer, Kept())
+        try:
+            return await answer
+        finally:
             timer.cancel()
+
+    def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
+        for (alias, refresh), asked in self._asked.pop(loop).items():
+            entries = entries_of[alias]
+            read = entries.look_many if refresh else entries.read_many
+            for first in range(0, len(asked), TOGETHER):
+                _read_together(loop, read, asked[first : first + TOGETHER])
+
+
+def _read_together(
+    loop: asyncio.AbstractEventLoop,
+    read: Callable[[Sequence[Query]], Sequence[Lookup | Kept]],
+    asked: Sequence[_Asked],
+) -> None:
+    def bring(future: Future[Sequence[Lookup | Kept]]) -> None:
+        found = future.result() if future.exception() is None else [Kept()] * len(asked)
+        _deliver(loop, [(each.answer, one) for each, one in zip(asked, found, strict=True)])
+
+    def tell(future: Future[Sequence[Lookup | Kept]]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(bring, future)
+
+    submit(Pool.READING, partial(read, [each.query for each in asked])).add_done_callback(tell)
+
+
+def _deliver(loop: asyncio.AbstractEventLoop, brought: _Brought, count: int = 1) -> None:
+    """Let tasks go on, one and then more in each turn, so that the thread that the first one starts can begin."""
+    for answer, found in brought[:count]:
+        _settle(answer, found)
+    if len(brought) > count:
+        loop.call_soon(_deliver, loop, brought[count:], 4 * count)
+
+
+def _settle(answer: asyncio.Future[Lookup | Kept], found: Lookup | Kept) -> None:
+    if not answer.done():
+        answer.set_result(found)
+
+
+_reads = _Reads()

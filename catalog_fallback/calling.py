@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from types import TracebackType
+from typing import NamedTuple
 
 from catalog_fallback import classify, clock
 from catalog_fallback.cache import Query
@@ -30,8 +30,7 @@ RETRY_PAUSE, LONGEST_RETRY_PAUSE = 0.1, 2.0
 NO_DIRECTIVES = Directives()
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What one source said of one item: its attempts, of which the last counts, and what the reply allows."""
 
     attempts: tuple[Attempt, ...]
@@ -39,8 +38,7 @@ class Answer:
     directives: Directives = NO_DIRECTIVES
 
 
-@dataclass(frozen=True, slots=True)
-class Outlook:
+class Outlook(NamedTuple):
     """What one look at the guards of a catalog brought; ``isolated`` are the sources that an operator took out."""
 
     view: View
@@ -75,7 +73,7 @@ class Caller:
             clock.sleep(pause)
             again = self._ask_once(queries, deadline, outlook)
             pairs = zip(answers, again, strict=True)
-            answers = [replace(new, attempts=old.attempts + new.attempts) for old, new in pairs]
+            answers = [new._replace(attempts=old.attempts + new.attempts) for old, new in pairs]
         return answers
 
     def _ask_once(self, queries: Sequence[Query], deadline: Deadline, outlook: Outlook) -> list[Answer]:
@@ -105,7 +103,7 @@ class Caller:
             reply = self._fetch(queries, timeout)
             verdicts = self._judged(reply, queries)
         except Exception as error:
-            shown = _without_message(error)
+            shown = without_message(error)
             logger.error("Source %r of catalog %r raised.", self.config.alias, self.config.catalog, exc_info=shown)
             verdicts = [classify.verdict("source_error")] * len(queries)
         if deadline.has_passed and isinstance(reply, Reply):
@@ -150,7 +148,7 @@ def _weightiest(verdicts: Sequence[Verdict]) -> Verdict:
     return next((each for each in verdicts if each.outcome is Outcome.TEMPORARY), verdicts[0])
 
 
-def _without_message(error: Exception) -> tuple[type[Exception], Exception, TracebackType | None]:
+def without_message(error: Exception) -> tuple[type[Exception], Exception, TracebackType | None]:
     """Return kind and place of an error: its message, and what is behind it, may quote the URL, a header or a body."""
     kind = type(error)
     namesake = type(kind.__name__, (Exception,), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from catalog_fallback import classify, clock, conf, signals
 from catalog_fallback.cache import Query, store_of
-from catalog_fallback.calling import Answer, BeforeCall, Caller, Outlook
+from catalog_fallback.calling import NO_DIRECTIVES, Answer, BeforeCall, Caller, Outlook
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.headers import Directives
 from catalog_fallback.isolation import Isolation
@@ -24,8 +24,7 @@ from catalog_fallback.sources.base import Source
 logger = logging.getLogger("catalog_fallback")
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(NamedTuple):
     """What asking the sources came to. ``fetched_at`` is seconds since the epoch; ``directives`` are the strictest."""
 
     state: State
@@ -34,7 +33,7 @@ class Search:
     item: Item | None = None
     source: str | None = None
     fetched_at: float = 0.0
-    directives: Directives = field(default_factory=Directives)
+    directives: Directives = NO_DIRECTIVES
     retry_after: float | None = None
 
 
@@ -144,6 +143,8 @@ chain_of: conf.PerCatalog[Chain] = conf.PerCatalog(Chain, dispose=Chain.close)
 
 
 def _strictest(answers: Sequence[Answer]) -> Directives:
+    if len(answers) == 1:
+        return answers[0].directives
     limits = [answer.directives.ttl for answer in answers if answer.directives.ttl is not None]
     return Directives(
         may_store=all(answer.directives.may_store for answer in answers),

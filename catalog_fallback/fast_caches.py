@@ -66,18 +66,45 @@ _REPLACED = frozenset({"add", "delete", "get", "get_many", "set", "touch"})
 
 
 class _OverLocMem:
-    """Reads without the search for characters that Memcached would refuse: our keys have none."""
+    """The same, without the search for characters that Memcached would refuse: our keys have none."""
 
     def __init__(self, cache: Any) -> None:
-        self.add, self.set, self.touch, self.delete = cache.add, cache.set, cache.touch, cache.delete
         self._make_key, self._has_expired = cache.make_key, cache._has_expired
-        self._lock, self._pickles = cache._lock, cache._cache
+        self._set_locked, self._delete_locked = cache._set, cache._delete
+        self._lock, self._pickles, self._expiries = cache._lock, cache._cache, cache._expire_info
+        self._life_of, self._protocol = cache.get_backend_timeout, cache.pickle_protocol
         assert isinstance(self._pickles, OrderedDict)
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
+        made = [self._make_key(key) for key in keys]
         with self._lock:
-            found = [self._pickle_locked(self._make_key(key)) for key in keys]
+            found = [self._pickle_locked(key) if key in self._pickles else None for key in made]
         return _decoded(pickle.loads, found)
+
+    def add(self, key: str, value: Any, seconds: int) -> bool:
+        made, pickled = self._make_key(key), pickle.dumps(value, self._protocol)
+        with self._lock:
+            if made in self._pickles and not self._has_expired(made):
+                return False
+            self._set_locked(made, pickled, seconds)
+            return True
+
+    def set(self, key: str, value: Any, seconds: int) -> None:
+        made, pickled = self._make_key(key), pickle.dumps(value, self._protocol)
+        with self._lock:
+            self._set_locked(made, pickled, seconds)
+
+    def touch(self, key: str, seconds: int) -> bool:
+        made = self._make_key(key)
+        with self._lock:
+            if self._has_expired(made):
+                return False
+            self._expiries[made] = self._life_of(seconds)
+            return True
+
+    def delete(self, key: str) -> bool:
+        with self._lock:
+            return bool(self._delete_locked(self._make_key(key)))
 
     def add_and_read(self, key: str, value: Any, seconds: int, keys: tuple[str, ...]) -> tuple[bool, list[Any] | None]:
         return self.add(key, value, seconds), _or_none(self.read, keys)

@@ -19,7 +19,7 @@ from catalog_fallback.flight_table import Flight, table
 from catalog_fallback.leases import Lease
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
-from catalog_fallback.waiting import FRUITLESS, Next, from_entry, is_answer, judge, pause
+from catalog_fallback.waiting import FRUITLESS, Next, from_entry, judge, pause
 
 #: Whether this context owns a flight: a lookup made by an adapter must not wait for one.
 is_flying: ContextVar[bool] = ContextVar("catalog_fallback_is_flying", default=False)
@@ -67,14 +67,14 @@ class Boarding:
         return self.fill.query.entry_key, self.gate or ""
 
 
-def board(fill: Fill, kept: Kept, outlook: Outlook) -> Boarding | Flight:
-    """Return the right to fetch, or this process's flight to wait for. The lease is not taken yet."""
-    gate = kept.gate or fill.entries.open_gate(fill.query)
-    is_new_gate = kept.gate is None
-    if gate is None or fill.is_old_view or is_flying.get():
-        return Boarding(fill, outlook, gate, is_new_gate)
-    flight, is_own = table.join((fill.query.entry_key, gate), fill.deadline.at)
-    return Boarding(fill, outlook, gate, is_new_gate, flight) if is_own else flight
+def join(fill: Fill, kept: Kept) -> tuple[Flight, bool] | None:
+    """Join, or begin, this process's flight without asking anybody, where the gate is known; None where it is not.
+
+    Returns the flight and whether it is the caller's own: then it has to be given to :func:`board`, or landed.
+    """
+    if kept.gate is None or fill.is_old_view or is_flying.get():
+        return None
+    return table.join((fill.query.entry_key, kept.gate), fill.deadline.at)
 
 
 def under_way(fill: Fill, kept: Kept) -> Flight | None:
@@ -82,6 +82,26 @@ def under_way(fill: Fill, kept: Kept) -> Flight | None:
     if kept.gate is None or fill.is_old_view or is_flying.get():
         return None
     return table.find((fill.query.entry_key, kept.gate))
+
+
+def land(fill: Fill, kept: Kept, flight: Flight) -> None:
+    """End a flight that was begun by :func:`join` and never boarded."""
+    table.land((fill.query.entry_key, kept.gate or ""), flight)
+
+
+def board(fill: Fill, kept: Kept, outlook: Outlook, own: Flight | None = None) -> Boarding | Flight:
+    """Return the right to fetch, or this process's flight to wait for. The lease is not taken yet.
+
+    ``own`` is the caller's own flight, if he has begun one already.
+    """
+    if own is not None:
+        return Boarding(fill, outlook, kept.gate, flight=own)
+    gate = kept.gate or fill.entries.open_gate(fill.query)
+    is_new_gate = kept.gate is None
+    if gate is None or fill.is_old_view or is_flying.get():
+        return Boarding(fill, outlook, gate, is_new_gate)
+    flight, is_own = table.join((fill.query.entry_key, gate), fill.deadline.at)
+    return Boarding(fill, outlook, gate, is_new_gate, flight) if is_own else flight
 
 
 def take_lease(boarding: Boarding) -> bool:
@@ -92,83 +112,6 @@ def take_lease(boarding: Boarding) -> bool:
     lease = leases.take(fill.entries, fill.query, boarding.gate, fill.first_call())
     boarding.lease = lease if isinstance(lease, Lease) else None
     return lease is not False
-
-
-class Trip:
-    """The way of one lookup that the cache could not answer by itself, in steps between which it may have to wait.
-
-    ``kept`` is what the cache had in hand; with ``refresh`` an answer takes another entry than that one.
-    """
-
-    def __init__(self, query: Query, kept: Kept, deadline: Deadline, *, refresh: bool = False) -> None:
-        self.deadline = deadline
-        self._fill = Fill(query, entries_of[query.catalog.alias], deadline, stop_list.sees_old_state())
-        self._kept = kept
-        self._seen = kept.entry if refresh else None
-        self._joined: Flight | None = None
-
-    def advance(self) -> Lookup | Flight:
-        """Do what needs no waiting for this process's others: return the answer, or the flight to wait for.
-
-        The call after a flight was returned takes up what it brought, or goes on without it.
-        """
-        step: Lookup | Flight | None = self.take_up()
-        if step is not None:
-            return step
-        if self._joined is not None:
-            self._joined, self._kept = None, self._fill.entries.look(self._fill.query)
-        while step is None and not self.deadline.has_passed:
-            step = from_entry(self._fill, self._kept, self._seen) or self._from_sources()
-            if step is None:
-                self._kept = self._fill.entries.look(self._fill.query)
-        if isinstance(step, Flight):
-            self._joined = step
-        return step or self._fill.past_deadline(self._kept)
-
-    def take_up(self) -> Lookup | None:
-        """Return the answer that the joined flight has brought, or the one that is due when the time is over.
-
-        Asks nobody, so it may run where nothing may block; None: :meth:`advance` has to go on.
-        """
-        flight = self._joined
-        if flight is None:
-            return None
-        if is_answer(self._fill.query, flight.lookup, self._seen):
-            return flight.lookup
-        return self._fill.past_deadline(self._kept) if self.deadline.has_passed else None
-
-    def _from_sources(self) -> Lookup | Flight | None:
-        """Fetch, or find whoever does; None when the cache has to be read again."""
-        fill, kept = self._fill, self._kept
-        if (flight := under_way(fill, kept)) is not None:
-            return flight
-        outlook, refused = fill.ask_guards()
-        if refused is not None:
-            return fill.without_call(refused, kept)
-        boarding = board(fill, kept, outlook)
-        if isinstance(boarding, Flight):
-            return boarding
-        token = is_flying.set(True)
-        try:
-            if boarding.flight is None:
-                return fill.fetch(boarding.gate, kept.entry, outlook, is_new_gate=boarding.is_new_gate)[0]
-            return _lead(boarding, self._seen)
-        finally:
-            is_flying.reset(token)
-            boarding.end()
-
-
-def look_up(query: Query, kept: Kept, deadline: Deadline, *, refresh: bool = False) -> Lookup:
-    """Answer a query that the cache could not answer by itself.
-
-    Ends within the deadline plus the cache and database operation that it is in.
-    """
-    trip = Trip(query, kept, deadline, refresh=refresh)
-    step = trip.advance()
-    while isinstance(step, Flight):
-        step.wait(deadline.left())
-        step = trip.advance()
-    return step
 
 
 def refresh(query: Query, deadline: Deadline, is_due: Callable[[Entry], bool]) -> None:
@@ -187,6 +130,22 @@ def refresh(query: Query, deadline: Deadline, is_due: Callable[[Entry], bool]) -
     try:
         if take_lease(boarding):
             _fly(boarding, kept.entry)
+    finally:
+        is_flying.reset(token)
+        boarding.end()
+
+
+def fly(boarding: Boarding, old: Entry | None, seen: Entry | None) -> Lookup | None:
+    """Fetch, or learn of another process's fetch, and give everything back; None when the gate has changed.
+
+    ``old`` is the expired entry in hand, ``seen`` the entry that a ``refresh`` must not be answered with.
+    """
+    token = is_flying.set(True)
+    try:
+        if boarding.flight is None:
+            fill, is_new_gate = boarding.fill, boarding.is_new_gate
+            return fill.fetch(boarding.gate, old, boarding.outlook, is_new_gate=is_new_gate)[0]
+        return _lead(boarding, seen)
     finally:
         is_flying.reset(token)
         boarding.end()

@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 
 #: A source is left alone for an hour at most, whatever it asks for.
 MAX_RETRY_AFTER = 3600.0
@@ -81,11 +82,19 @@ def directives(headers: Mapping[str, str]) -> Directives:
     value = headers.get("cache-control", "")
     if len(value) > _MAX_CACHE_CONTROL:
         return Directives(may_store=False, ttl=0.0, may_serve_stale=False)
+    said = _said(value)
+    if said.ttl is None or "age" not in headers:
+        return said
+    return replace(said, ttl=max(0.0, said.ttl - _age(headers)))
+
+
+@lru_cache(maxsize=64)
+def _said(value: str) -> Directives:
+    """Return what ``Cache-Control`` says; an API says the same with nearly every reply."""
     said = _parsed(value)
-    lifetime = said.get("s-maxage", said.get("max-age"))
     return Directives(
         may_store=said.keys().isdisjoint(("no-store", "private", "no-cache")),
-        ttl=None if lifetime is None else max(0.0, lifetime - _age(headers)),
+        ttl=said.get("s-maxage", said.get("max-age")),
         may_serve_stale=said.keys().isdisjoint(("must-revalidate", "proxy-revalidate")),
     )
 

@@ -11,22 +11,27 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from catalog_fallback import aio, batches, clock, conf, flights, refresh_ahead, stop_events, stop_list
+from catalog_fallback import aftermath, aio, batches, clock, conf, refresh_ahead, stop_events, stop_list, trips
 from catalog_fallback.batches import Lookups, past_deadline
 from catalog_fallback.cache import Kept, entries_of, hit
 from catalog_fallback.fallback import chain_of
+from catalog_fallback.guarding import guarded
+from catalog_fallback.guards import NOT_SET
 from catalog_fallback.models import StopOrigin, StopReason
+from catalog_fallback.off_loop import Pool, in_thread
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.time_budget import Deadline, checked_budget, deadline, is_used_up, time_budget
 from catalog_fallback.results import Explanation, Lookup, SourceExplanation
 from catalog_fallback.signals import lookup_finished
 
 __all__ = [
+    "NOT_SET",
     "afind_item",
     "afind_items",
     "explain_item",
     "find_item",
     "find_items",
+    "guarded",
     "invalidate_item",
     "invalidate_items",
     "invalidating",
@@ -61,11 +66,11 @@ def find_item(
     seconds = entries.config.budget if budget is None else checked_budget(budget)
     query = entries.query(item_id, language, vary)
     if is_used_up(started_at):
-        found: Lookup | Kept = past_deadline(query)
+        found: Lookup | Kept = aftermath.of(query, past_deadline(query))
     else:
         found = entries.look(query) if refresh else entries.read(query)
     if not isinstance(found, Lookup):
-        found = flights.look_up(query, found, deadline(seconds, started_at), refresh=refresh)
+        found = aftermath.of(query, trips.look_up(query, found, deadline(seconds, started_at), refresh=refresh))
     if entries.config.refresh_ahead:
         refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
@@ -111,10 +116,12 @@ async def afind_item(
         found = past_deadline(query)
     else:
         found = await aio.look_up(query, deadline(seconds, started_at), refresh=refresh)
+    if aftermath.is_due(entries.config, found):
+        found = await in_thread(partial(aftermath.of, query, found), pool=Pool.READING) or found
     if entries.config.refresh_ahead:
         refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
-        await aio.in_thread(partial(_announce, found, started_at))
+        await in_thread(partial(_announce, found, started_at))
     return found
 
 
@@ -133,9 +140,9 @@ async def afind_items(
     until = deadline(seconds, started_at)
     ids = list(_several(item_ids))
     find = partial(_find_items, ids, catalog, language, vary, refresh, started_at, until)
-    found = await aio.in_thread(find, until)
+    found = await in_thread(find, until)
     # Without a free thread the time is over now, and it asks nobody any more.
-    return await aio.in_thread(find, pool=aio.Pool.READING) or {} if found is None else found
+    return await in_thread(find, pool=Pool.READING) or {} if found is None else found
 
 
 def _seconds(catalog: str, budget: float | timedelta | None) -> float:
@@ -153,7 +160,8 @@ def _find_items(
 ) -> dict[str, Lookup]:
     entries = entries_of[catalog]
     queries = {query.item_id: query for query in (entries.query(each, language, vary) for each in _several(item_ids))}
-    lookups = Lookups(entries.config, queries, batches.look_up(queries, until, refresh=refresh))
+    found = aftermath.of_many(queries, batches.look_up(queries, until, refresh=refresh))
+    lookups = Lookups(entries.config, queries, found)
     for lookup in lookups.values() if lookup_finished.receivers else ():
         _announce(lookup, started_at)
     return lookups

@@ -116,7 +116,9 @@ class History:
         if fetch is not None and lookup.state in {State.FOUND, State.NOT_FOUND}:
             asked = (actor.item_id, actor.language)
             assert (fetch.item_id, fetch.language) == asked, "I6, I7: the answer to another question"
-            began = max((b for i, _, b, _, end in self.publishes if i == asked[0] and end < actor.facts["began"]), default=0)
+            began = max(
+                (b for i, _, b, _, end in self.publishes if i == asked[0] and end < actor.facts["began"]), default=0
+            )
             assert fetch.sent > began, "I2: data from before the invalidation"
         if lookup.state is State.STOPPED and actor.snapshot is None:
             assert not self.holds_since(actor, "release"), "I4: released, and still stopped"

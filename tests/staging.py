@@ -225,6 +225,9 @@ class FlightTables:
             self._on_join(stage.actor, name)
         return flight, is_own
 
+    def find(self, name: Any) -> Any:
+        return self._own.find(name)
+
     def land(self, name: Any, flight: Any) -> None:
         self._own.land(name, flight)
 

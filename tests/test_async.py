@@ -16,7 +16,7 @@ from django.http import HttpRequest, JsonResponse
 from django.test import AsyncRequestFactory
 from django.urls import path
 
-from catalog_fallback import aio, flight_table, services, signals
+from catalog_fallback import flight_table, off_loop, services, signals
 from catalog_fallback.cache import entries_of
 from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.fallback import chain_of
@@ -190,7 +190,7 @@ def test_waiting_for_a_flight_takes_no_thread(site: Site) -> None:
         return threading.active_count()
 
     before = threading.active_count()
-    assert asyncio.run(look_up()) - before <= sum(pool.value for pool in aio.Pool)
+    assert asyncio.run(look_up()) - before <= sum(pool.value for pool in off_loop.Pool)
     assert Any_.asked.count("P001") <= 2
 
 
@@ -202,7 +202,9 @@ def test_hits_do_not_wait_behind_slow_sources(site: Site) -> None:
     ask_any(site, gate)
 
     async def look_up() -> str:
-        slow = [asyncio.create_task(services.afind_item(f"P{each:03}")) for each in range(aio.Pool.FETCHING.value + 5)]
+        slow = [
+            asyncio.create_task(services.afind_item(f"P{each:03}")) for each in range(off_loop.Pool.FETCHING.value + 5)
+        ]
         await reached(gate.begun)
         hit = await asyncio.wait_for(services.afind_item("HIT"), 10)
         gate.open.set()
@@ -216,7 +218,7 @@ def test_a_lookup_ends_in_time_even_if_no_thread_is_free(site: Site) -> None:
     """The budget counts from the call, not from when its turn comes; and its source is never asked afterwards."""
     gate = Gate()
     ask_any(site, gate)
-    count = aio.Pool.FETCHING.value
+    count = off_loop.Pool.FETCHING.value
 
     async def look_up() -> tuple[Lookup, dict[str, Lookup]]:
         slow = [asyncio.create_task(services.afind_item(f"P{each:03}")) for each in range(count)]
@@ -348,7 +350,7 @@ def test_a_task_that_is_cancelled_before_its_turn_never_calls(site: Site) -> Non
     """What no thread has begun is taken off the queue."""
     gate = Gate()
     ask_any(site, gate)
-    count = aio.Pool.FETCHING.value
+    count = off_loop.Pool.FETCHING.value
 
     async def look_up() -> None:
         slow = [asyncio.create_task(services.afind_item(f"P{each:03}")) for each in range(count)]
@@ -516,11 +518,11 @@ def test_listeners_are_called_off_the_loop(site: Site) -> None:
 
 def test_a_child_after_a_fork_has_threads_of_its_own() -> None:
     """Those of the parent are not there."""
-    threads = aio._Threads()
-    mine = threads.executor(aio.Pool.READING)
-    assert threads.executor(aio.Pool.READING) is mine
+    threads = off_loop._Threads()
+    mine = threads.executor(off_loop.Pool.READING)
+    assert threads.executor(off_loop.Pool.READING) is mine
     threads._pid = -1  # as a child sees its parent's
-    assert threads.executor(aio.Pool.READING) is not mine
+    assert threads.executor(off_loop.Pool.READING) is not mine
 
 
 def test_the_item_is_the_item(site: Site) -> None:

@@ -50,7 +50,9 @@ def under_asgi() -> Iterator[int]:
         import uvicorn  # noqa: PLC0415  # may be missing
     except ImportError:
         servers.skip_for_want_of("uvicorn", "pip install uvicorn")
-    config = uvicorn.Config(get_asgi_application(), log_config=None, lifespan="off", ws="none", http="h11", loop="asyncio")
+    config = uvicorn.Config(
+        get_asgi_application(), log_config=None, lifespan="off", ws="none", http="h11", loop="asyncio"
+    )
     server = uvicorn.Server(config)
     listener = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
@@ -122,13 +124,11 @@ def test_a_long_body_is_refused_before_it_comes(
     settings: Any, transactional_db: None, length: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only the head is sent, and the answer is there."""
-    settings.CATALOG_FALLBACK = {
-        "default": {"SOURCES": {"only": {"BACKEND": SIMULATED}}, "NOTICE_SECRETS": [SECRET]}
-    }
+    settings.CATALOG_FALLBACK = {"default": {"SOURCES": {"only": {"BACKEND": SIMULATED}}, "NOTICE_SECRETS": [SECRET]}}
     monkeypatch.setattr(notices, "take", None)
     with under_wsgi() as port, closing(socket.create_connection(("127.0.0.1", port), timeout=20)) as line:
-        head = f"POST {URL} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-        line.sendall(head.encode())
+        lines = ["Host: localhost", "Content-Type: application/json", f"Content-Length: {length}", "", ""]
+        line.sendall("\r\n".join([f"POST {URL} HTTP/1.1", *lines]).encode())
         assert line.recv(65_536).split()[1] == b"413"
 
 

@@ -118,9 +118,9 @@ def test_h37_a_poisoned_value_on_redis(shop: Shop, key: str, kind: str) -> None:
         if isinstance(backend, stores.MemoryCache):
             shop.shelf.values[full] = (clock.wall() + 300, poison)
         else:
-            client = backend.client if hasattr(backend, "client") else backend._cache
-            raw = client.get_client(None, write=True) if not hasattr(backend, "client") else client.get_client()
-            raw.set(full, poison, ex=300)
+            is_django_redis = hasattr(backend, "client")
+            client = backend.client.get_client() if is_django_redis else backend._cache.get_client(None, write=True)
+            client.set(full, poison, ex=300)
     for _ in range(4):
         assert shop.find().is_found
     assert shop.find().cache == "hit"
@@ -219,7 +219,9 @@ def test_what_is_over_already_is_not_written(shop: Shop, frozen_clock: FrozenClo
     """An entry whose life has ended while it was fetched removes the older one."""
     shop.find()
     entries, now = entries_of["default"], clock.wall()
-    entries.keep(shop.query(), shop.gate(), Entry(State.FOUND, now - 9, now, now, "only", {"id": "P001", "name": "Tea"}))
+    entries.keep(
+        shop.query(), shop.gate(), Entry(State.FOUND, now - 9, now, now, "only", {"id": "P001", "name": "Tea"})
+    )
     assert shop.entry() is None
 
 

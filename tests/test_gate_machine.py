@@ -271,7 +271,9 @@ def hypothesis_settings(examples: int, **more: Any) -> settings:
 
 def test_the_gate_protocol_holds() -> None:
     """I1 to I8 hold in every order of events that was tried."""
-    run_state_machine_as_test(GateMachine, settings=hypothesis_settings(int(os.environ.get("GATE_MACHINE_EXAMPLES", "150"))))
+    run_state_machine_as_test(
+        GateMachine, settings=hypothesis_settings(int(os.environ.get("GATE_MACHINE_EXAMPLES", "150")))
+    )
 
 
 # ------------------------------------------------------------------------------------------------ mutants

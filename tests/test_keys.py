@@ -20,10 +20,14 @@ ANYTHING = re.compile(r".+", re.DOTALL)
 NAMES = frozenset({"size", "region"})
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=80)
 IDS = st.one_of(st.text("AZ09", min_size=1, max_size=3), st.text("a:~{}/. -", min_size=1, max_size=4), TEXT)
-LANGUAGES = st.one_of(st.none(), st.sampled_from(["", "de", "de-AT"]), st.text(st.characters(max_codepoint=127), max_size=64))
-PRINTABLE = st.text(st.characters(categories=["L", "N", "P", "S"]), max_size=10)
-VARY = st.dictionaries(st.sampled_from(sorted(NAMES)), st.one_of(st.sampled_from(["", "a", "b"]), PRINTABLE), max_size=2)
-PREFIXES = st.one_of(st.sampled_from(["catalog", "a", "a:1", "a:1:1", ""]), st.from_regex(r"[!-z|~]{0,20}", fullmatch=True))
+LANGUAGES = st.one_of(
+    st.none(), st.sampled_from(["", "de", "de-AT"]), st.text(st.characters(max_codepoint=127), max_size=64)
+)
+PRINTABLE = st.text(st.characters(categories=["L", "N", "P", "S"]), min_size=1, max_size=10)
+VARY = st.dictionaries(st.sampled_from(sorted(NAMES)), st.one_of(st.sampled_from(["a", "b"]), PRINTABLE), max_size=2)
+PREFIXES = st.one_of(
+    st.sampled_from(["catalog", "a", "a:1", "a:1:1", ""]), st.from_regex(r"[!-z|~]{0,20}", fullmatch=True)
+)
 VERSIONS = st.one_of(st.integers(0, 3), st.from_regex(r"[A-Za-z0-9._-]{1,8}", fullmatch=True))
 ALIASES = st.one_of(st.sampled_from(["default", "d", "books"]), st.from_regex(r"[A-Za-z0-9_-]{1,8}", fullmatch=True))
 #: Site and question: prefix, version, catalog, ID, language, vary.

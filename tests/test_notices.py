@@ -77,7 +77,9 @@ def test_several_secrets(secrets: tuple[str, ...]) -> None:
     assert complaint(secrets=secrets) is None
 
 
-@pytest.mark.parametrize("order", ["{other} {right}", "{right} {other}", "v2,x v1, {right}  v1a,x", "{right},x {right}"])
+@pytest.mark.parametrize(
+    "order", ["{other} {right}", "{right} {other}", "v2,x v1, {right}  v1a,x", "{right},x {right}"]
+)
 def test_several_signatures(order: str) -> None:
     """One right one among wrong, foreign and broken ones is enough."""
     right = signatures.signed_headers(SECRET, "m", BODY, NOW)["Webhook-Signature"]
@@ -113,7 +115,9 @@ def test_the_bytes_count_and_not_their_meaning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("ahead", "is_fresh"), [(-301, False), (-299, True), (299, True), (301, False)], ids=["old", "young", "fast", "ahead"]
+    ("ahead", "is_fresh"),
+    [(-301, False), (-299, True), (299, True), (301, False)],
+    ids=["old", "young", "fast", "ahead"],
 )
 def test_the_replay_window(ahead: int, is_fresh: bool) -> None:
     """Five minutes, either way."""
@@ -206,7 +210,9 @@ def test_what_a_notice_says() -> None:
 )
 def test_the_reason_of_a_stop(reason: Any, kept: str, note: str) -> None:
     """A reason that nobody knows is no reason to go on showing the item."""
-    body = json.dumps({"type": "item.stopped", "timestamp": "2024-01-01T00:00:00Z", "data": {"id": "P", "reason": reason}})
+    body = json.dumps(
+        {"type": "item.stopped", "timestamp": "2024-01-01T00:00:00Z", "data": {"id": "P", "reason": reason}}
+    )
     said = notices.parse(body.encode())
     if isinstance(reason, str) and "\ud800" in reason:
         assert isinstance(said, Refused)  # half a character is no JSON text
@@ -488,7 +494,9 @@ class TestOdd:
     @given(
         st.binary(max_size=200),
         st.sampled_from(["application/json", "application/cloudevents+json", "text/plain", "", "a; b=\xff", "\x00"]),
-        st.dictionaries(st.sampled_from(["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"]), st.text(max_size=30)),
+        st.dictionaries(
+            st.sampled_from(["Webhook-Id", "Webhook-Timestamp", "Webhook-Signature"]), st.text(max_size=30)
+        ),
     )
     def test_odd_requests(self, body: bytes, content_type: str, headers: dict[str, str]) -> None:
         """Bytes, kinds and headers of all sorts."""

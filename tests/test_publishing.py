@@ -227,7 +227,9 @@ WRITES: dict[str, Callable[[], Any]] = {
     "stop_item": lambda: services.stop_item("P001"),
     "save": lambda: StoppedItem.objects.get().save(),
     "update": lambda: StoppedItem.objects.update(is_active=True),
-    "bulk_update": lambda: StoppedItem.objects.bulk_update([changed(StoppedItem.objects.get(), is_active=True)], ["is_active"]),
+    "bulk_update": lambda: StoppedItem.objects.bulk_update(
+        [changed(StoppedItem.objects.get(), is_active=True)], ["is_active"]
+    ),
 }
 
 

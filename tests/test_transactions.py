@@ -46,7 +46,9 @@ class OneDatabase:
 def mariadb(django_db_blocker: Any) -> Iterator[str]:
     """The alias of a migrated MariaDB database."""
     with mariadb_database() as database, django_db_blocker.unblock():
-        connections.databases["mariadb"] = connections.configure_settings({"default": {}, "mariadb": database})["mariadb"]
+        connections.databases["mariadb"] = connections.configure_settings({"default": {}, "mariadb": database})[
+            "mariadb"
+        ]
         try:
             call_command("migrate", database="mariadb", verbosity=0)
             yield "mariadb"

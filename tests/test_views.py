@@ -111,9 +111,7 @@ def test_an_unknown_catalog_is_another_problem(ask: Ask) -> None:
     assert (reply.status_code, problem_of(reply)["name"]) == (404, "unknown_catalog")
 
 
-@pytest.mark.parametrize(
-    ("reason", "status"), [("withdrawn", 410), ("quality", 410), ("other", 410), ("legal", 451)]
-)
+@pytest.mark.parametrize(("reason", "status"), [("withdrawn", 410), ("quality", 410), ("other", 410), ("legal", 451)])
 def test_stopped(ask: Ask, reason: str, status: int) -> None:
     """Gone, or unavailable for legal reasons; of the item nothing is told."""
     services.find_item("P001")
@@ -153,9 +151,7 @@ def test_unavailable(ask: Ask, shop: Any, item_id: str, reason: str, status: int
     assert "item" not in told
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "seconds"), [(None, 5), (0.0, 1), (0.2, 1), (1.1, 2), (59.0, 59), (1e9, 3600)]
-)
+@pytest.mark.parametrize(("retry_after", "seconds"), [(None, 5), (0.0, 1), (0.2, 1), (1.1, 2), (59.0, 59), (1e9, 3600)])
 def test_retry_after(retry_after: float | None, seconds: int) -> None:
     """Whole seconds, at least one, at most an hour."""
     assert problems.retry_seconds(retry_after) == seconds
@@ -190,7 +186,13 @@ def test_an_id_in_another_spelling(ask: Ask, shop: Any) -> None:
 
 def test_a_catalog_whose_items_have_variants(ask: Ask, shop: Any) -> None:
     """The view does not ask for them: each would be another entry in the cache."""
-    shop({"BACKEND": "catalog_fallback.sources.json_item.JSONItemSource", "URL": "https://a.example/{id}/{region}", "OPTIONS": {}})
+    shop(
+        {
+            "BACKEND": "catalog_fallback.sources.json_item.JSONItemSource",
+            "URL": "https://a.example/{id}/{region}",
+            "OPTIONS": {},
+        }
+    )
     reply = ask()
     assert (reply.status_code, problem_of(reply)["name"]) == (404, "unknown_catalog")
 

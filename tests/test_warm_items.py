@@ -25,7 +25,7 @@ from catalog_fallback.management import item_lines, progress
 from catalog_fallback.management.interrupting import Interruption
 from catalog_fallback.results import Attempt, CacheStatus, Lookup, Outcome, State
 from catalog_fallback.warming import Counts, Warming, pace_of
-from tests.management.conftest import Run, Runner, run  # noqa: F401  # the fixture
+from tests.commands import Run, Runner, runner
 from tests.sites import SIMULATED, MovableClock
 
 ROOT = Path(__file__).parents[1]
@@ -46,11 +46,19 @@ def shop(settings: Any) -> Iterator[Callable[..., None]]:
 
     def configure(source_keys: dict[str, Any] | None = None, **keys: Any) -> None:
         source = {"BACKEND": SIMULATED, "OPTIONS": options, "BREAKER": None, **(source_keys or {})}
-        settings.CATALOG_FALLBACK = {"default": {"SOURCES": {"only": source}, "STOP_CHECK": "cache", "TTL": 600, **keys}}
+        settings.CATALOG_FALLBACK = {
+            "default": {"SOURCES": {"only": source}, "STOP_CHECK": "cache", "TTL": 600, **keys}
+        }
 
     configure()
     yield configure
     cache.clear()
+
+
+@pytest.fixture
+def run(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """Run a command in this process, outside any transaction."""
+    return runner(monkeypatch)
 
 
 def is_kept(item_id: str) -> bool:
@@ -66,7 +74,7 @@ def lines(ids: Sequence[str]) -> bytes:
 # ------------------------------------------------------------------------------------------------ what it does
 
 
-def test_it_fills_the_cache(run: Runner, shop: Any) -> None:  # noqa: F811
+def test_it_fills_the_cache(run: Runner, shop: Any) -> None:
     """Found items are hits afterwards; the result is on standard output."""
     done = run("warm_items", "-", stdin=lines(IDS))
     assert (done.code, done.out) == (
@@ -76,7 +84,7 @@ def test_it_fills_the_cache(run: Runner, shop: Any) -> None:  # noqa: F811
     assert all(is_kept(item_id) for item_id in IDS)
 
 
-def test_what_is_fresh_is_skipped(run: Runner, shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_what_is_fresh_is_skipped(run: Runner, shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one round trip a chunk, and without a lookup."""
     run("warm_items", *IDS[:50])
     asked: list[str] = []
@@ -100,14 +108,14 @@ def test_what_is_fresh_is_skipped(run: Runner, shop: Any, monkeypatch: pytest.Mo
     }
 
 
-def test_what_is_over_is_fetched_again(run: Runner, shop: Any, moving: MovableClock) -> None:  # noqa: F811
+def test_what_is_over_is_fetched_again(run: Runner, shop: Any, moving: MovableClock) -> None:
     """An expired entry is not fresh."""
     run("warm_items", "P0001")
     moving.move(601)
     assert "1 found, 0 fresh" in run("warm_items", "P0001").out
 
 
-def test_what_was_found_out(run: Runner, shop: Any) -> None:  # noqa: F811
+def test_what_was_found_out(run: Runner, shop: Any) -> None:
     """Not found and stopped are answers; unavailable is not, and an impossible ID is a mistake."""
     services.stop_item("P0002")
     done = run("warm_items", "-", stdin=b"P0001\nP0002\nNONE\nBUSY\nno good\n")
@@ -117,12 +125,12 @@ def test_what_was_found_out(run: Runner, shop: Any) -> None:  # noqa: F811
 
 
 @pytest.mark.parametrize("stdin", [b"", b"no good\n", b"BUSY\n"], ids=["empty", "only-bad", "only-unavailable"])
-def test_nothing_done(run: Runner, shop: Any, stdin: bytes) -> None:  # noqa: F811
+def test_nothing_done(run: Runner, shop: Any, stdin: bytes) -> None:
     """Exit code 1."""
     assert run("warm_items", "-", stdin=stdin).code == 1
 
 
-def test_a_file_and_a_language(run: Runner, shop: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_a_file_and_a_language(run: Runner, shop: Any, tmp_path: Path) -> None:
     """Each language has its own entry."""
     path = tmp_path / "ids.txt"
     path.write_text("P0001\nP0002\n")
@@ -143,7 +151,7 @@ def test_a_file_and_a_language(run: Runner, shop: Any, tmp_path: Path) -> None: 
     ],
     ids=" ".join,
 )
-def test_usage(run: Runner, shop: Any, args: tuple[str, ...]) -> None:  # noqa: F811
+def test_usage(run: Runner, shop: Any, args: tuple[str, ...]) -> None:
     """Exit code 2, or the parser's own."""
     done = run("warm_items", *args)
     assert done.message
@@ -151,7 +159,7 @@ def test_usage(run: Runner, shop: Any, args: tuple[str, ...]) -> None:  # noqa: 
     assert not done.out
 
 
-def test_a_missing_file(run: Runner, shop: Any) -> None:  # noqa: F811
+def test_a_missing_file(run: Runner, shop: Any) -> None:
     """Named."""
     assert "cannot be read: No such file" in run("warm_items", "--file", "/none").message
 
@@ -200,7 +208,7 @@ def _openbd_batch_size() -> int:
     return OpenBDSource.batch_size
 
 
-def test_it_keeps_the_pace(run: Runner, shop: Any, moving: MovableClock) -> None:  # noqa: F811
+def test_it_keeps_the_pace(run: Runner, shop: Any, moving: MovableClock) -> None:
     """100 items at 9 a second take 11 seconds, in slices; nothing is refused."""
     shop({"RATE_LIMIT": {"CALLS": 10, "PER": 1}})
     began = clock.monotonic()
@@ -211,7 +219,10 @@ def test_it_keeps_the_pace(run: Runner, shop: Any, moving: MovableClock) -> None
 
 
 def test_it_says_beforehand_how_long_it_will_take(
-    run: Runner, shop: Any, tmp_path: Path, moving: MovableClock  # noqa: F811
+    run: Runner,
+    shop: Any,
+    tmp_path: Path,
+    moving: MovableClock,
 ) -> None:
     """At the source's limit; without one, that there is none."""
     assert "only of catalog default has no RATE_LIMIT: as fast as it answers." in run("warm_items", "P0001").err
@@ -227,13 +238,14 @@ def test_it_says_beforehand_how_long_it_will_take(
 def refused_lookup(item_id: str, reason: str = "rate_limited", retry_after: float | None = None) -> Lookup:
     """What a lookup says whose call a guard refused."""
     trace = (Attempt("only", Outcome.TEMPORARY, reason, 0.0, called=False),)
-    return Lookup(
-        item_id, "default", State.UNAVAILABLE, "incomplete_search", trace=trace, retry_after=retry_after
-    )
+    return Lookup(item_id, "default", State.UNAVAILABLE, "incomplete_search", trace=trace, retry_after=retry_after)
 
 
 def test_a_refused_call_is_tried_again(
-    run: Runner, shop: Any, moving: MovableClock, monkeypatch: pytest.MonkeyPatch  # noqa: F811
+    run: Runner,
+    shop: Any,
+    moving: MovableClock,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """After the time that the guard names; it is not counted as a failure."""
     find_items = services.find_items
@@ -252,7 +264,11 @@ def test_a_refused_call_is_tried_again(
 
 
 def test_it_ends_when_nobody_can_be_called(
-    run: Runner, shop: Any, moving: MovableClock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path  # noqa: F811
+    run: Runner,
+    shop: Any,
+    moving: MovableClock,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """A source that stays away is not a reason to run through a million IDs."""
     asked = 0
@@ -269,7 +285,7 @@ def test_it_ends_when_nobody_can_be_called(
     assert "No source can be called after line 0. Run the same command again: it goes on there" in done.message
 
 
-def test_what_a_guard_refuses_for_real(run: Runner, shop: Any, moving: MovableClock) -> None:  # noqa: F811
+def test_what_a_guard_refuses_for_real(run: Runner, shop: Any, moving: MovableClock) -> None:
     """The site's visitors have used the source's limit up: it waits until there is room again."""
     shop({"RATE_LIMIT": {"CALLS": 10, "PER": 5}})
     for item_id in IDS[:12]:
@@ -282,7 +298,7 @@ def test_what_a_guard_refuses_for_real(run: Runner, shop: Any, moving: MovableCl
 # ------------------------------------------------------------------------------------------------ going on
 
 
-def test_the_resume_file(run: Runner, shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_the_resume_file(run: Runner, shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds the last line that is done; a second run begins behind it; it goes when all is done."""
     at = tmp_path / "at.json"
     monkeypatch.setattr(item_lines, "CHUNK", 30)
@@ -295,7 +311,7 @@ def test_the_resume_file(run: Runner, shop: Any, tmp_path: Path, monkeypatch: py
     assert not at.exists()
 
 
-def _stopped_after(count: int, run: Runner, monkeypatch: pytest.MonkeyPatch, *args: str) -> Run:  # noqa: F811
+def _stopped_after(count: int, run: Runner, monkeypatch: pytest.MonkeyPatch, *args: str) -> Run:
     """Run until so many items are asked for; then SIGINT comes."""
     find_items = services.find_items
     asked = 0
@@ -313,7 +329,7 @@ def _stopped_after(count: int, run: Runner, monkeypatch: pytest.MonkeyPatch, *ar
         return run("warm_items", "-", *args, stdin=lines(IDS))
 
 
-def test_sigint_finishes_the_batch(run: Runner, shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_sigint_finishes_the_batch(run: Runner, shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was asked for is kept, the result is printed, and how to go on."""
     before = signal.getsignal(signal.SIGINT)
     done = _stopped_after(1, run, monkeypatch, "--limit-rate", "10")
@@ -342,7 +358,7 @@ def test_sigint_while_it_waits_for_input_ends_it() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"{}", b"\xff", b'{"catalog": "other", "language": null, "lines": 3}'], ids=str
 )
-def test_a_wrong_resume_file(run: Runner, shop: Any, tmp_path: Path, content: bytes) -> None:  # noqa: F811
+def test_a_wrong_resume_file(run: Runner, shop: Any, tmp_path: Path, content: bytes) -> None:
     """Refused before anything is done: a typo must not skip half a list."""
     path = tmp_path / "at.json"
     path.write_bytes(content)
@@ -351,7 +367,7 @@ def test_a_wrong_resume_file(run: Runner, shop: Any, tmp_path: Path, content: by
     assert not is_kept("P0001")
 
 
-def test_a_resume_file_that_cannot_be_written(run: Runner, shop: Any) -> None:  # noqa: F811
+def test_a_resume_file_that_cannot_be_written(run: Runner, shop: Any) -> None:
     """Named."""
     assert "/none/at cannot be written" in run("warm_items", "P0001", "--resume-file", "/none/at").message
 
@@ -434,7 +450,7 @@ def test_a_million_ids_from_standard_input_take_little_memory(tmp_path: Path) ->
         settings.configure(
             INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "catalog_fallback"], USE_TZ=True,
             DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": ":memory:"}},
-            CATALOG_FALLBACK={"default": {"SOURCES": {"only": {"BACKEND": "%s"}}}},
+            CATALOG_FALLBACK={"default": {"SOURCES": {"only": {"BACKEND": BACKEND}}}},
         )
         django.setup()
         from django.core.management import call_command
@@ -444,8 +460,7 @@ def test_a_million_ids_from_standard_input_take_little_memory(tmp_path: Path) ->
         status = open("/proc/self/status").read() if os.path.exists("/proc/self/status") else ""
         print((re.findall(r"VmHWM:\\s+(\\d+) kB", status) or ["0"])[0])
         """
-        % SIMULATED
-    )
+    ).replace("BACKEND}", f'"{SIMULATED}"}}')
     path = tmp_path / "ids"
     with path.open("w") as file:
         file.writelines(f"P{n:09}\n" for n in range(1_000_000))
@@ -493,7 +508,7 @@ def test_a_refresh_asks_for_everything(shop: Any, transactional_db: None) -> Non
     assert again > fresh_at
 
 
-def test_ids_in_another_spelling_are_one(run: Runner, shop: Any) -> None:  # noqa: F811
+def test_ids_in_another_spelling_are_one(run: Runner, shop: Any) -> None:
     """The catalog's normal form counts."""
     shop(NORMALIZE_ID=str.upper)
     assert "1 found" in run("warm_items", "p0001", "P0001").out

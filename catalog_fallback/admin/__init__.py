@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from catalog_fallback.admin.stopped_items import StoppedItemAdmin
+from catalog_fallback.admin.unanswered_items import UnansweredItemAdmin
 
-__all__ = ["StoppedItemAdmin"]
+__all__ = ["StoppedItemAdmin", "UnansweredItemAdmin"]

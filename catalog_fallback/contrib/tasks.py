@@ -1,4 +1,4 @@
-"""How do workers refresh and warm items? As tasks of Django or of Celery, enqueued when the transaction commits.
+"""How do workers refresh, warm and retry items? As tasks of Django or of Celery, enqueued when the transaction commits.
 
 Django's tasks (Django 6, or the package django-tasks) are used where the setting TASKS is there, else Celery where it
 is installed. The workers skip what is fresh, and the sources' shared RATE_LIMIT keeps all of them together in bounds.
@@ -17,13 +17,14 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 
 from catalog_fallback import conf
+from catalog_fallback.retrying import retry
 from catalog_fallback.warming import Warming
 
 #: IDs that one task takes.
 IDS_A_TASK = 500
 
 _NAME = "catalog_fallback."
-_Job = Callable[[list[str], str, str | None], dict[str, int]]
+_Job = Callable[..., dict[str, Any]]
 
 
 def _django_task() -> Callable[[_Job], Any] | None:
@@ -59,7 +60,16 @@ def refresh_items(item_ids: list[str], catalog: str = "default", language: str |
     return _work(item_ids, catalog, language, is_refresh=True)
 
 
-_JOBS: dict[str, _Job] = {"warm_items": warm_items, "refresh_items": refresh_items}
+def retry_unavailable_items(catalog: str = "default", limit: int | None = None) -> dict[str, Any]:
+    """Make the lookups again that nobody could answer and that are due; return what became of how many."""
+    return asdict(retry(conf.catalog(catalog), limit))
+
+
+_JOBS: dict[str, _Job] = {
+    "warm_items": warm_items,
+    "refresh_items": refresh_items,
+    "retry_unavailable_items": retry_unavailable_items,
+}
 
 if (_shared_task := _celery_task()) is not None:
     #: Name of the job → Celery's task, which workers find under ``catalog_fallback.…``.
@@ -71,6 +81,7 @@ if (_task := _django_task()) is not None:
     # Workers find them here by their own names.
     warm_items = _task(warm_items)
     refresh_items = _task(refresh_items)
+    retry_unavailable_items = _task(retry_unavailable_items)
 
 
 def enqueue_warm(
@@ -88,6 +99,16 @@ def enqueue_refresh(
 ) -> int:
     """Let workers fetch all items anew; otherwise as :func:`enqueue_warm`."""
     return _enqueue("refresh_items", item_ids, catalog, language, using)
+
+
+def enqueue_retry(*, catalog: str = "default", limit: int | None = None, using: str | None = None) -> None:
+    """Let a worker do what the command ``retry_unavailable_items`` does, once the transaction is committed.
+
+    Raises UnknownCatalog at once, ImproperlyConfigured without a queue.
+    """
+    alias, send = conf.catalog(catalog).alias, _sender("retry_unavailable_items")
+    is_for_later = transaction.get_connection(using).in_atomic_block
+    transaction.on_commit(_call(send, alias, limit), using=using, robust=is_for_later)
 
 
 def _enqueue(name: str, item_ids: Iterable[str], catalog: str, language: str | None, using: str | None) -> int:
@@ -114,8 +135,8 @@ def _call(send: Callable[..., Any], *args: Any) -> Callable[[], None]:
 
 def _sender(name: str) -> Callable[..., Any]:
     """Return what enqueues a job: Django's queue where the site has set one, else Celery's."""
-    has_django_tasks = _task is not None
-    if has_django_tasks and (settings.is_overridden("TASKS") or not CELERY_TASKS):
+    is_wanted = settings.is_overridden("TASKS") or not CELERY_TASKS  # type: ignore[misc]  # the plugin knows settings only
+    if _task is not None and is_wanted:
         send: Callable[..., Any] = globals()[name].enqueue
         return send
     if CELERY_TASKS:

@@ -23,7 +23,7 @@ class UnansweredItem(models.Model):
     reason = models.CharField(_("reason"), max_length=64)
     attempts = models.PositiveIntegerField(_("attempts"), default=0)
     next_try_at = models.DateTimeField(_("next try"), default=timezone.now)
-    created_at = models.DateTimeField(_("created"), auto_now_add=True)
+    created_at = models.DateTimeField(_("created"), default=timezone.now)
     given_up_at = models.DateTimeField(_("given up"), null=True, blank=True)
 
     class Meta:

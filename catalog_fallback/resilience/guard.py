@@ -31,7 +31,12 @@ __all__ = ["Guard", "GuardStatus", "Stores"]
 
 @dataclass(frozen=True, slots=True)
 class GuardStatus:
-    """What a guard does now, for people. Moments are seconds since the epoch."""
+    """What a guard does now, for people. Moments are seconds since the epoch.
+
+    ``refusal`` is what a call would meet; ``cool_down`` is there also where something else refuses first.
+    ``calls_left`` is what the rate limit has left in its window, None without one. ``in_use`` and ``late_results`` are
+    of this process.
+    """
 
     state: BreakerState
     reason: str
@@ -39,6 +44,8 @@ class GuardStatus:
     refusal: Refusal | None
     in_use: int
     late_results: int
+    cool_down: Refusal | None = None
+    calls_left: int | None = None
 
 
 class Guard:
@@ -130,7 +137,8 @@ class Guard:
 
     def status(self, view: View, *, is_isolated: bool = False) -> GuardStatus:
         """Return what the guard does now; takes nothing, writes nothing."""
-        breaker = self.patterns(view.store).breaker
+        patterns = self.patterns(view.store)
+        breaker, limiter = patterns.breaker, patterns.limiter
         record = breaker.record(view.found) if breaker else Record(FIRST)
         state = record.state
         if breaker and state is BreakerState.OPEN and not breaker.is_open(record, view.found):
@@ -142,6 +150,8 @@ class Guard:
             refusal=self.look(view, is_isolated=is_isolated),
             in_use=self.bulkhead.in_use,
             late_results=breaker.late_results if breaker else 0,
+            cool_down=patterns.cool_down.look(view.found),
+            calls_left=limiter.left(view.found) if limiter else None,
         )
 
     def reset(self) -> bool:

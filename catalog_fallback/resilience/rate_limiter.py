@@ -60,6 +60,10 @@ class RateLimiter:
         now = clock.wall()
         return self._refusal(found, self._buckets.number(now), now, room=self.calls - 1)
 
+    def left(self, found: Mapping[str, Any]) -> int:
+        """Return how many calls there is room for now."""
+        return max(0, self.calls - sum(number(found.get(key)) for key in self.keys()))
+
     def take(self) -> RatePermit | Refusal | None:
         """Count one call, if there is room; None when the store cannot tell."""
         started_at, now = clock.monotonic(), clock.wall()

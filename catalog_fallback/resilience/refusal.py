@@ -45,7 +45,7 @@ class Refusal:
         """What the refusal means for the search."""
         return Verdict(self.kind or classify.of_reason(self.reason), self.reason, retry_after=self.retry_after)
 
-    def error(self, name: object) -> CallRejected:
+    def error(self, name: object, catalog: str = "") -> CallRejected:
         """Return a new exception that says the same; one that is kept would grow with each ``raise``."""
         kind, why = _ERRORS[self.reason]
-        return kind(f"{name} was not called: {why}.", retry_after=self.retry_after)
+        return kind(f"{name} was not called: {why}.", retry_after=self.retry_after, catalog=catalog)

@@ -59,6 +59,12 @@ def is_used_up(now: float) -> bool:
     return shared_at is not None and now >= shared_at
 
 
+def shared_deadline() -> Deadline | None:
+    """Return the deadline that is shared here; None outside of every ``time_budget``."""
+    shared_at = _shared.get()
+    return None if shared_at is None else Deadline(shared_at)
+
+
 @contextmanager
 def time_budget(seconds: float | timedelta) -> Iterator[Deadline]:
     """Let every lookup inside share one deadline, ``seconds`` from now; nested, the earlier one wins.

@@ -18,7 +18,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from portal.environment import VAR, environment, secret_key
+from portal.environment import VAR, environment, notice_secret, secret_key
 
 _environment = environment()
 DATA = Path(_environment.get("EXAMPLE_DATA", VAR))
@@ -57,6 +57,7 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "catalog_fallback.middleware.CatalogErrorMiddleware",
 ]
 
 TEMPLATES = [
@@ -126,6 +127,8 @@ CATALOG_FALLBACK = {
         },
         "TTL": 60,
         "BUDGET": 3.0,
+        # Deletion notices are posted to /catalog/default/notices/; the page "Send a notice" does it.
+        "NOTICE_SECRETS": [notice_secret(SECRET_KEY)],
     },
     # Books by ISBN: openBD first, because it knows Japanese books best, then Open Library.
     "books": {

@@ -83,6 +83,13 @@ def command(*arguments: str) -> Act:
     return act
 
 
+def notice(item_id: str, type_: str) -> Act:
+    """Post a signed notice to the site, as the catalog's owner would."""
+    return lambda visitor: command(
+        "send_test_notice", f"{visitor.stage.site}/catalog/default/notices/", item_id, "--type", type_
+    )(visitor)
+
+
 def within_budget(seconds: float | None) -> bool:
     """at most 3.5 seconds (BUDGET is 3)"""
     return seconds is not None and seconds < 3.5
@@ -178,5 +185,15 @@ STEPS = (
         "Released: it is found again",
         (command("invalidate_item", "P001", "--release"), look_up("P001")),
         {"command": "done", "state": "found", "source": "primary", "asked": ["primary found"]},
+    ),
+    Step(
+        "The catalog's owner says so in a signed notice over HTTP: stopped",
+        (look_up("P005"), notice("P005", "item.stopped"), look_up("P005")),
+        {"command": "done", "state": "stopped", "name": None, "asked": [], "calls": 0},
+    ),
+    Step(
+        "Another notice brings it back",
+        (notice("P005", "item.released"), look_up("P005")),
+        {"command": "done", "state": "found", "source": "primary"},
     ),
 )

@@ -57,10 +57,9 @@ def test_our_exceptions(ask: Callable[[Exception], Any], error: Exception, statu
 def test_the_reason_is_asked_for(ask: Callable[[Exception], Any]) -> None:
     """``raise_for_state()`` does not know it."""
     services.stop_item("P0001", reason="legal")
-    try:
+    with pytest.raises(ItemStopped) as raised:
         services.find_item("P0001").raise_for_state()
-    except ItemStopped as error:
-        assert ask(error).status_code == 451
+    assert ask(raised.value).status_code == 451
 
 
 def test_other_exceptions_are_left_alone(ask: Callable[[Exception], Any]) -> None:

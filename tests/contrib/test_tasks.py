@@ -52,9 +52,9 @@ def test_after_the_commit(sent: list[Any]) -> None:
 
 def test_not_after_a_rollback(sent: list[Any]) -> None:
     """What did not happen needs no task."""
-    with pytest.raises(RuntimeError), transaction.atomic():
+    with transaction.atomic():
         tasks.enqueue_warm(["P0001"])
-        raise RuntimeError("no")
+        transaction.set_rollback(True)
     assert sent == []
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import sys
 import uuid
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from django.core.management import call_command, get_commands, load_command_class
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management import get_commands, load_command_class
+from django.core.management.base import BaseCommand
 
 from catalog_fallback import clock
+from tests.commands import Runner, runner
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -41,37 +38,10 @@ def _catalogs(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clock, "sleep", lambda seconds: None)
 
 
-@dataclass(frozen=True)
-class Run:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-    message: str = ""
-
-
-Runner = Callable[..., Run]
-
-
 @pytest.fixture
 def run(transactional_db: None, monkeypatch: pytest.MonkeyPatch) -> Runner:
-    """Run a command in this process; ``stdin`` is what it reads, in bytes or as a stream of its own."""
-
-    def call(name: str, *args: str, stdin: object = b"") -> Run:
-        if isinstance(stdin, bytes):
-            stdin = io.TextIOWrapper(io.BytesIO(stdin), encoding="ascii")
-        monkeypatch.setattr(sys, "stdin", stdin)
-        out, err = io.StringIO(), io.StringIO()
-        try:
-            call_command(name, *args, stdout=out, stderr=err)
-        except CommandError as error:
-            return Run(error.returncode, out.getvalue(), err.getvalue(), str(error))
-        except SystemExit as error:
-            return Run(int(error.code or 0), out.getvalue(), err.getvalue())
-        return Run(0, out.getvalue(), err.getvalue())
-
-    return call
+    """Run a command in this process, outside any transaction."""
+    return runner(monkeypatch)
 
 
 def own_commands() -> dict[str, BaseCommand]:

@@ -18,7 +18,7 @@ from catalog_fallback.management.commands import invalidate_item
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.results import CacheStatus
 from tests.admin.site import SwitchedCache
-from tests.management.conftest import Runner
+from tests.commands import Runner
 
 
 def is_kept(item_id: str) -> bool:
@@ -279,3 +279,102 @@ def test_a_line_without_end_takes_little_memory(run: Runner) -> None:
     assert done.code == 1
     assert done.err == "line 1: no UTF-8 text, or longer than 4096 bytes.\n"
     assert peak < 5_000_000
+
+
+# ------------------------------------------------------------------------------------------------ JSON
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'"P001"',
+        b'{"id": "P001"}',
+        b'{"ids": ["P001"], "more": 1}',
+        b'{"data": {"id": "P001"}}',
+        b'\xef\xbb\xbf  {"id":"P001"}\r',
+        b'{"type": "item.deleted", "timestamp": "2024-01-01T00:00:00Z", "data": {"ids": ["P001"]}}',
+    ],
+    ids=["text", "id", "ids", "data", "blanks", "notice"],
+)
+def test_lines_of_json(run: Runner, line: bytes) -> None:
+    """Whatever a queue holds."""
+    services.find_item("P001")
+    done = run("invalidate_item", "-", stdin=line + b"\nP002\n")
+    assert (done.code, done.out) == (0, "Catalog default: 2 forgotten.\n")
+    assert not is_kept("P001")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"{}",
+        b'{"id": 7}',
+        b'{"ids": "P001"}',
+        b'{"ids": ["P001", 7]}',
+        b'{"type": "item.deleted"}',
+        b'{"ids": ' + b'["P"' + b', "P"' * 10_000 + b"]}",
+    ],
+    ids=["broken", "empty", "number", "text-as-list", "numbers", "notice", "too-many"],
+)
+def test_lines_of_wrong_json(run: Runner, line: bytes) -> None:
+    """Reported with their numbers; the others are done."""
+    done = run("invalidate_item", "-", stdin=line + b"\nP002\n")
+    assert (done.code, done.err[:8], done.err.count("\n")) == (3, "line 1: ", 1)
+    assert done.out.startswith("Catalog default: 1 forgotten; 1 are no IDs")
+
+
+NOTICE = '{"type": "%s", "timestamp": "%s", "data": {"ids": ["P001", "P002"], "reason": "legal"}}\n'
+
+
+def test_a_whole_notice_says_itself_what_to_do(run: Runner) -> None:
+    """In the order of the events, whatever the order of the lines."""
+    lines = NOTICE % ("item.released", "2024-01-02T00:00:00Z") + NOTICE % ("item.stopped", "2024-01-01T00:00:00Z")
+    lines += NOTICE.replace("P001", "P009") % ("item.stopped", "2024-01-03T00:00:00Z")
+    assert run("invalidate_item", "-", stdin=lines.encode()).code == 0
+    rows = {row.item_id: (row.is_active, row.origin) for row in StoppedItem.objects.all()}
+    assert rows == {"P001": (False, "notice"), "P002": (True, "notice"), "P009": (True, "notice")}
+
+
+def test_an_option_wins_over_the_type(run: Runner) -> None:
+    """``--stop`` stops, whatever the line says of itself."""
+    line = NOTICE % ("item.released", "2024-01-02T00:00:00Z")
+    assert run("invalidate_item", "-", "--stop", "quality", stdin=line.encode()).code == 0
+    assert set(StoppedItem.objects.values_list("is_active", "reason")) == {(True, "quality")}
+
+
+def test_notices_that_are_not_taken(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unknown types are named, impossible IDs counted; a cache that is off is no success."""
+    lines = NOTICE % ("price.changed", "x") + NOTICE.replace("P002", "no good") % (
+        "item.deleted",
+        "2024-01-02T00:00:00Z",
+    )
+    done = run("invalidate_item", "-", stdin=lines.encode())
+    assert (done.code, done.out) == (3, "Catalog default: 1 forgotten; 1 are no IDs of this catalog.\n")
+    assert "price.changed: ignored" in done.err
+    monkeypatch.setattr(SwitchedCache, "is_on", False)
+    done = run("invalidate_item", "-", stdin=(NOTICE % ("item.deleted", "2024-01-02T00:00:00Z")).encode())
+    assert (done.code, "2 not confirmed by the cache" in done.out) == (1, True)
+
+
+def test_a_dry_run_of_a_notice(run: Runner) -> None:
+    """Counts, and changes nothing."""
+    done = run("invalidate_item", "-", "--dry-run", stdin=(NOTICE % ("item.stopped", "2024-01-02T00:00:00Z")).encode())
+    assert (done.code, done.out) == (0, "Catalog default: 2 would be forgotten.\n")
+    assert not StoppedItem.objects.exists()
+
+
+def test_ctrl_c_ends_a_pipe_that_never_ends(run: Runner) -> None:
+    """What was done is told; no traceback."""
+
+    class Pipe(io.RawIOBase):
+        is_read = False
+
+        def read1(self, size: int | None = -1, /) -> bytes:
+            if self.is_read:
+                raise KeyboardInterrupt
+            self.is_read = True
+            return b"P001\n"
+
+    done = run("invalidate_item", "-", stdin=Pipe())
+    assert (done.code, done.out, done.message) == (3, "Catalog default: 1 forgotten.\n", "Interrupted.")

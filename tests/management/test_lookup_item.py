@@ -14,7 +14,7 @@ import pytest
 from catalog_fallback import services
 from catalog_fallback.management.printing import aligned, harmless_pipe, plain
 from catalog_fallback.results import Attempt, Lookup, Outcome, State
-from tests.management.conftest import Runner
+from tests.commands import Runner
 
 ROOT = Path(__file__).parents[2]
 

@@ -1,0 +1,129 @@
+"""Which way does one lookup go that the cache could not answer? In steps, between which it may have to wait."""
+
+from __future__ import annotations
+
+from catalog_fallback import clock, flights, stop_list
+from catalog_fallback.cache import Kept, Query, entries_of
+from catalog_fallback.filling import Fill
+from catalog_fallback.flight_table import Flight
+from catalog_fallback.resilience.time_budget import Deadline
+from catalog_fallback.results import Lookup
+from catalog_fallback.waiting import from_entry, is_answer
+
+
+class Trip:
+    """The way of one lookup.
+
+    ``kept`` is what the cache had in hand; with ``refresh`` an answer takes another entry than that one.
+    ``is_old_view``: the caller's connection may see an old stop list; None asks it.
+    """
+
+    def __init__(
+        self,
+        query: Query,
+        kept: Kept,
+        deadline: Deadline,
+        *,
+        refresh: bool = False,
+        is_old_view: bool | None = None,
+    ) -> None:
+        self.deadline = deadline
+        is_old_view = stop_list.sees_old_state() if is_old_view is None else is_old_view
+        self._fill = Fill(query, entries_of[query.catalog.alias], deadline, is_old_view)
+        self._kept = kept
+        self._seen = kept.entry if refresh else None
+        #: Somebody else's flight that was waited for last.
+        self._joined: Flight | None = None
+        #: A flight of our own that was begun by :meth:`join`, and not boarded yet.
+        self._own: Flight | None = None
+
+    def join(self) -> Flight | None:
+        """Return the flight to wait for, if this process has one; begin it otherwise, where that asks nobody.
+
+        What was begun is flown by :meth:`advance`, or given up by :meth:`leave`.
+        """
+        entry = self._kept.entry
+        if entry is not None and entry != self._seen and entry.expires_at > clock.wall():
+            return None  # that is for the database to confirm
+        joined = flights.join(self._fill, self._kept)
+        if joined is None:
+            return None
+        flight, is_own = joined
+        if is_own:
+            self._own = flight
+            return None
+        self._joined = flight
+        return flight
+
+    def leave(self) -> None:
+        """Give up what was begun by :meth:`join`, unless it is flown: others need not wait for it."""
+        own, self._own = self._own, None
+        if own is not None:
+            flights.land(self._fill, self._kept, own)
+
+    def advance(self) -> Lookup | Flight:
+        """Do what needs no waiting for this process's others: return the answer, or the flight to wait for.
+
+        The call after a flight was returned takes up what it brought, or goes on without it.
+        """
+        try:
+            return self._advance()
+        finally:
+            self.leave()
+
+    def _advance(self) -> Lookup | Flight:
+        step: Lookup | Flight | None = self.take_up()
+        if step is not None:
+            return step
+        if self._joined is not None:
+            self._joined, self._kept = None, self._fill.entries.look(self._fill.query)
+        while step is None and not self.deadline.has_passed:
+            step = from_entry(self._fill, self._kept, self._seen) or self._from_sources()
+            if step is None:
+                self._kept = self._fill.entries.look(self._fill.query)
+        if isinstance(step, Flight):
+            self._joined = step
+        return step or self._fill.past_deadline(self._kept)
+
+    def take_up(self) -> Lookup | None:
+        """Return the answer that the joined flight has brought, or the one that is due when the time is over.
+
+        Asks nobody, so it may run where nothing may block; None: :meth:`advance` has to go on.
+        """
+        flight = self._joined
+        if flight is not None and is_answer(self._fill.query, flight.lookup, self._seen):
+            return flight.lookup
+        return self._fill.past_deadline(self._kept) if self.deadline.has_passed else None
+
+    def _from_sources(self) -> Lookup | Flight | None:
+        """Fetch, or find whoever does; None when the cache has to be read again."""
+        fill, kept = self._fill, self._kept
+        if self._own is None and (flight := flights.under_way(fill, kept)) is not None:
+            return flight
+        outlook, refused = fill.ask_guards()
+        if refused is not None:
+            return self._refused(fill.without_call(refused, kept))
+        own, self._own = self._own, None
+        boarding = flights.board(fill, kept, outlook, own)
+        if isinstance(boarding, Flight):
+            return boarding
+        return flights.fly(boarding, kept.entry, self._seen)
+
+    def _refused(self, lookup: Lookup) -> Lookup:
+        """Nobody may be called, so nobody who waits would fare better."""
+        if self._own is not None:
+            self._own.lookup = lookup
+        return lookup
+
+
+def look_up(query: Query, kept: Kept, deadline: Deadline, *, refresh: bool = False) -> Lookup:
+    """Answer a query that the cache could not answer by itself.
+
+    Ends within the deadline plus the cache and database operation that it is in.
+    """
+    trip = Trip(query, kept, deadline, refresh=refresh)
+    step = trip.advance()
+    while isinstance(step, Flight):
+        step.wait(deadline.left())
+        step = trip.advance()
+    return step

@@ -1,0 +1,152 @@
+"""Do the promises hold between real processes on a real Valkey, also when one is killed in the middle?"""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.core.cache import caches
+from django.db import connection, connections
+
+from catalog_fallback import services
+from catalog_fallback.models import StoppedItem
+from tests import hammering
+from tests.hammering import Event
+
+pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
+DJANGO_REDIS = "django_redis.cache.RedisCache"
+PROCESSES = 4
+
+
+@pytest.fixture
+def where(settings: Any, redis_url: str) -> hammering.Site:
+    """A catalog on an empty corner of a real cache, for this process and the others."""
+    pytest.importorskip("django_redis")
+    settings.CACHES = {"default": {"BACKEND": DJANGO_REDIS, "LOCATION": redis_url, "KEY_PREFIX": uuid.uuid4().hex}}
+    catalog = {"SOURCES": {"only": hammering.source()}, "STALE_IF_ERROR": 60, "TTL": 30, "STOP_CHECK": "cache"}
+    settings.CATALOG_FALLBACK = {"default": catalog}
+    return hammering.Site(_plain(connection.settings_dict), settings.CACHES, settings.CATALOG_FALLBACK)
+
+
+def _plain(database: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in database.items() if key not in {"TEST", "TIME_ZONE"}}
+
+
+@pytest.fixture
+def keys(where: hammering.Site, redis_url: str) -> Iterator[Any]:
+    """Return a function that lists the test's keys of one kind with their lives in seconds."""
+    redis = pytest.importorskip("redis")
+    with redis.Redis.from_url(redis_url) as client:
+
+        def listed(kind: str = "") -> dict[bytes, float]:
+            pattern = f"{where.caches['default']['KEY_PREFIX']}:*{kind}*"
+            return {key: client.pttl(key) / 1000 for key in client.keys(pattern)}
+
+        listed.client = client  # type: ignore[attr-defined]
+        yield listed
+
+
+def killed(where: hammering.Site, step: str, verb: str) -> None:
+    """A process is killed at that step."""
+    process = hammering.run(hammering.die_at, where, step, verb, "P001")
+    process.join(hammering.PATIENCE)
+    assert process.exitcode == -signal.SIGKILL, f"it was not killed {step}: {process.exitcode}"
+
+
+@pytest.mark.parametrize("step", hammering.LOOKUP_STEPS)
+def test_dogpile_h12_a_lookup_that_is_killed_harms_nobody(where: hammering.Site, keys: Any, step: str) -> None:
+    """What it leaves behind expires, the lease within seconds; the others find, stop and release as ever."""
+    killed(where, step, "find_item")
+    assert all(0 < life for life in keys().values()), "a key without expiry"
+    for lease, life in keys(":l:").items():
+        assert life <= 4
+        keys.client.delete(lease)  # as its expiry will
+    assert services.find_item("P001").is_found
+    services.stop_item("P001")
+    assert services.find_item("P001").is_stopped
+    services.release_item("P001")
+    assert services.find_item("P001").is_found
+    assert services.find_item("P001").cache == "hit"
+
+
+@pytest.mark.parametrize("step", hammering.STOP_STEPS)
+def test_a_stop_that_is_killed_is_shown_and_taken_along(where: hammering.Site, step: str) -> None:
+    """Its row is there and not confirmed; a cache that lost everything knows of it; the next publish publishes it."""
+    services.find_item("P001")
+    killed(where, step, "stop_item")
+    row = StoppedItem.objects.get()
+    assert (row.is_active, row.published_at) == (True, None)
+    if step != "between commit and publish":  # documented: until the next publish an old entry may serve
+        assert services.find_item("P001").is_stopped
+    services.invalidate_item("P002")
+    assert services.find_item("P001").is_stopped
+    assert StoppedItem.objects.get().published_at is not None
+
+
+def test_a_stop_that_is_killed_before_its_publish_survives_a_flush(where: hammering.Site) -> None:
+    """The database is the truth: nothing that was stopped comes back with an empty cache."""
+    services.find_item("P001")
+    killed(where, "between commit and publish", "stop_item")
+    caches["default"].clear()
+    assert services.find_item("P001").is_stopped
+
+
+# ------------------------------------------------------------------------------------------------ hammering
+
+
+@pytest.mark.parametrize("loses_keys", [False, True], ids=["calm", "losing keys"])
+def test_the_promises_hold_between_processes(where: hammering.Site, keys: Any, loses_keys: bool) -> None:  # noqa: FBT001
+    """Four of them look up, stop, release and forget two items; what each saw is judged afterwards."""
+    if connections["default"].vendor == "sqlite":
+        with connection.cursor() as cursor:
+            cursor.execute("PRAGMA journal_mode=wal")
+    _judge(_hammer(where, keys.client if loses_keys else None, keys))
+    assert all(0 < life for life in keys().values()), "I5: a key without expiry"
+
+
+def _hammer(where: hammering.Site, client: Any, keys: Any) -> list[Event]:
+    context = multiprocessing.get_context("spawn")
+    start, results = context.Barrier(PROCESSES), context.Queue()
+    processes = [hammering.run(hammering.hammer, where, seed, 400, start, results) for seed in range(PROCESSES)]
+    events: list[Event] = []
+    ended = 0
+    while ended < PROCESSES:
+        if client is not None and (lost := list(keys())):
+            client.delete(*lost[::2])
+        try:
+            events += results.get(timeout=0.02 if client is not None else hammering.PATIENCE)
+            ended += 1
+        except Exception:  # noqa: BLE001 - not yet
+            assert any(process.is_alive() for process in processes), "they died"
+    for process in processes:
+        process.join(hammering.PATIENCE)
+    return events
+
+
+def _judge(events: list[Event]) -> None:
+    """I1, I2 and I4 over what all of them did. Nobody can say how two overlapping operations followed each other."""
+    seen = {"found": 0, "stopped": 0}
+    for item_id in ("P001", "P002"):
+        of_item = [event for event in events if event.item_id == item_id]
+        changes = {verb: [each for each in of_item if each.verb == verb] for verb in set(hammering.VERBS)}
+        confirmed = [each for each in of_item if each.outcome == "confirmed"]
+        for lookup in changes["find_item"]:
+            assert lookup.outcome in seen, f"neither found nor stopped: {lookup}"
+            seen[lookup.outcome] += 1
+            before = [each for each in confirmed if each.ended < lookup.began]
+            wanted, contrary = (
+                ("stop_item", "release_item") if lookup.outcome == "found" else ("release_item", "stop_item")
+            )
+            for change in before:
+                if change.verb == wanted:
+                    undone = [
+                        each for each in changes[contrary] if each.ended > change.began and each.began < lookup.ended
+                    ]
+                    assert undone, f"{'I1' if wanted == 'stop_item' else 'I4'}: {change} and then {lookup}"
+                if lookup.sent is not None:
+                    assert lookup.sent >= change.began, f"I2: {change} and then {lookup}"
+    assert min(seen.values()) > 20, f"the test proves nothing: {seen}"
