@@ -13,14 +13,17 @@ from typing import NamedTuple
 
 from catalog_fallback import classify, clock
 from catalog_fallback.cache import Query
+from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.headers import Directives, directives
 from catalog_fallback.resilience.guard import Guard
+from catalog_fallback.resilience.permit import Permit
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.resilience.views import View
 from catalog_fallback.results import Attempt, NoReply, Outcome, Reply, Verdict
 from catalog_fallback.sources import text
 from catalog_fallback.sources.base import Source
+from catalog_fallback.statistics import Statistics
 
 logger = logging.getLogger("catalog_fallback")
 
@@ -46,11 +49,12 @@ class Outlook(NamedTuple):
 
 
 class Caller:
-    """One source behind its guard."""
+    """One source behind its guard, and the figures of its calls."""
 
-    def __init__(self, source: Source, guard: Guard) -> None:
+    def __init__(self, source: Source, guard: Guard, statistics: Statistics) -> None:
         self.source = source
         self.guard = guard
+        self.statistics = statistics
         self.config = source.config
 
     def refusal(self, outlook: Outlook) -> Refusal | None:
@@ -65,31 +69,44 @@ class Caller:
 
     def ask(self, queries: Sequence[Query], deadline: Deadline, outlook: Outlook) -> list[Answer]:
         """Ask for items, in one call where there are several, as often as ATTEMPTS allows; one answer for each."""
-        answers = self._ask_once(queries, deadline, outlook)
+        is_isolated = self.config.alias in outlook.isolated
+        answers = self._ask_once(queries, deadline, outlook.view, is_isolated=is_isolated)
         for retry in range(1, self.config.attempts):
-            pause = random.uniform(0.0, min(RETRY_PAUSE * 2 ** (retry - 1), LONGEST_RETRY_PAUSE))  # noqa: S311 - jitter
+            pause = random.uniform(0.0, longest_pause(retry))  # noqa: S311 - jitter, no secret
             if not all(_may_retry(answer) for answer in answers) or pause >= deadline.left():
                 break
             clock.sleep(pause)
-            again = self._ask_once(queries, deadline, outlook)
+            # The last call may have changed what the guard says: it is looked at again.
+            again = self._ask_once(queries, deadline, None, is_isolated=is_isolated)
             pairs = zip(answers, again, strict=True)
             answers = [new._replace(attempts=old.attempts + new.attempts) for old, new in pairs]
         return answers
 
-    def _ask_once(self, queries: Sequence[Query], deadline: Deadline, outlook: Outlook) -> list[Answer]:
-        is_isolated = self.config.alias in outlook.isolated
-        permit = self.guard.take(outlook.view, deadline=deadline, is_isolated=is_isolated)
+    def _ask_once(
+        self, queries: Sequence[Query], deadline: Deadline, view: View | None, *, is_isolated: bool
+    ) -> list[Answer]:
+        permit = self.guard.take(view, deadline=deadline, is_isolated=is_isolated)
         if isinstance(permit, Refusal):
             return [self.refused(permit)] * len(queries)
         with permit:
             started_at = clock.monotonic()
             reply, verdicts = self._called(queries, deadline)
             elapsed = clock.monotonic() - started_at
-            permit.settle(_weightiest(verdicts), timed_out=reply == NoReply("timeout"))
+            self._settle(permit, reply, _weightiest(verdicts), elapsed)
         rules = NO_DIRECTIVES
         if isinstance(reply, Reply) and self.config.respect_cache_control:
             rules = directives(reply.headers)
         return [self._answer(verdict, elapsed, rules) for verdict in verdicts]
+
+    def _settle(self, permit: Permit, reply: Reply | NoReply | None, verdict: Verdict, elapsed: float) -> None:
+        """Report the call to its guard and to the figures; one that never left the adapter says nothing."""
+        if reply is None:
+            permit.cancel()
+            return
+        timed_out = isinstance(reply, NoReply) and reply.reason == "timeout"
+        self.statistics.note(verdict, elapsed, timed_out=timed_out)
+        permit.settle(verdict, timed_out=timed_out)
+        self.statistics.write_if_due()
 
     def _answer(self, verdict: Verdict, elapsed: float, rules: Directives) -> Answer:
         attempt = Attempt(self.config.alias, verdict.outcome, verdict.reason, elapsed * 1000)
@@ -102,6 +119,8 @@ class Caller:
         try:
             reply = self._fetch(queries, timeout)
             verdicts = self._judged(reply, queries)
+        except InvalidItemID:  # the adapter's own rules: it cannot even ask for such an item
+            verdicts = [classify.verdict("invalid_request")] * len(queries)
         except Exception as error:
             shown = without_message(error)
             logger.error("Source %r of catalog %r raised.", self.config.alias, self.config.catalog, exc_info=shown)
@@ -139,8 +158,14 @@ class Caller:
 
 
 def _may_retry(answer: Answer) -> bool:
-    """Whether asking once more is allowed: a call was made, and it was ``temporary`` that it brought nothing."""
-    return answer.attempts[-1].called and answer.verdict.outcome is Outcome.TEMPORARY
+    """Whether asking once more is allowed: a call was made, it ended ``temporary``, and nobody asked us to wait."""
+    is_temporary = answer.verdict.outcome is Outcome.TEMPORARY
+    return answer.attempts[-1].called and is_temporary and not answer.verdict.retry_after
+
+
+def longest_pause(retry: int) -> float:
+    """Return the seconds that are waited at most before a retry; the first one is 1."""
+    return min(RETRY_PAUSE * 2.0 ** min(retry - 1, 10), LONGEST_RETRY_PAUSE)
 
 
 def _weightiest(verdicts: Sequence[Verdict]) -> Verdict:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -20,9 +19,7 @@ from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Attempt, Item, State
 from catalog_fallback.sources.base import Source
-
-logger = logging.getLogger("catalog_fallback")
-
+from catalog_fallback.statistics import Statistics
 
 class Search(NamedTuple):
     """What asking the sources came to. ``fetched_at`` is seconds since the epoch; ``directives`` are the strictest."""
@@ -50,7 +47,8 @@ class Chain:
     def _caller(self, source: Source) -> Caller:
         config = source.config
         names = Names(self.config.alias, config.alias, self.config.key_prefix, self.config.version)
-        return Caller(source, Guard.of(config, names, self.stores, on_change=partial(self._changed, config.alias)))
+        guard = Guard.of(config, names, self.stores, on_change=partial(self._changed, config.alias))
+        return Caller(source, guard, Statistics(self.stores.shared, names))
 
     def look(self) -> Outlook:
         """Look at all guards with one read; takes no permit."""
@@ -130,8 +128,9 @@ class Chain:
 
     def _changed(self, source: str, old: BreakerState, new: BreakerState, reason: str) -> None:
         """The breaker of a source changed its state, and this process made the change."""
-        level = logging.INFO if new is BreakerState.CLOSED else logging.WARNING
-        logger.log(level, "Source %r of catalog %r: %s → %s (%s).", source, self.config.alias, old, new, reason)
+        for caller in self.callers:
+            if caller.config.alias == source:
+                caller.statistics.write()  # what has led to the change is to be seen with it
         if signals.breaker_changed.receivers:
             signals.breaker_changed.send_robust(
                 Chain, catalog=self.config.alias, source=source, old=str(old), new=str(new), reason=reason

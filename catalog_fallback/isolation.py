@@ -7,7 +7,7 @@ can reach neither goes by what it knew last.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from django.db import Error as DatabaseError
 
@@ -21,6 +21,8 @@ logger = logging.getLogger("catalog_fallback")
 
 #: Seconds for which the copy lives.
 COPY_LIFE = 60.0
+#: How often a change is copied, while others change the same; what is left then is right when the copy's time is over.
+_ROUNDS = 5
 
 
 class Isolation:
@@ -55,7 +57,17 @@ class Isolation:
         rows = CatalogSource.objects.using(database()).filter(catalog=self._catalog)
         return frozenset(rows.values_list("source", flat=True)) & self._key_of.keys()
 
-    def copy(self, store: Store, isolated: frozenset[str]) -> None:
-        """Write presence and absence into a store, after a change."""
-        for alias, key in self._key_of.items():
-            store.set(key, int(alias in isolated), COPY_LIFE)
+    def publish(self, stores: Iterable[Store]) -> None:
+        """Copy what the database says into these stores, after the commit of a change; raises what the database raises.
+
+        It is asked again afterwards: of two changes at the same time the last one has to be what is copied.
+        """
+        isolated = self.ask()
+        for _ in range(_ROUNDS):
+            for store in stores:
+                for alias, key in self._key_of.items():
+                    store.set(key, int(alias in isolated), COPY_LIFE)
+            before, isolated = isolated, self.ask()
+            if before == isolated:
+                break
+        self._last = isolated

@@ -1,4 +1,4 @@
-"""Who listens? Changed rows of the stop list, and the site's deletion notices."""
+"""Who listens? Changed rows of the stop list and of isolated sources, and the site's deletion notices."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from django.db.models.signals import post_delete, post_save, pre_save
 from django.dispatch import receiver
 
-from catalog_fallback import services, stop_list
-from catalog_fallback.models import StopOrigin, StoppedItem
+from catalog_fallback import operating, services, stop_list
+from catalog_fallback.models import CatalogSource, StopOrigin, StoppedItem
 from catalog_fallback.signals import deletion_notice, stop_list_changed
 
 
@@ -40,6 +40,13 @@ def publish_row(instance: StoppedItem, using: str, **_: Any) -> None:
 def publish_rows(changes: Mapping[str, Sequence[str]], using: str, **_: Any) -> None:
     """Rows that were changed in bulk go to the cache."""
     stop_list.publish_changes(changes, using=using)
+
+
+@receiver(post_save, sender=CatalogSource, dispatch_uid="catalog_fallback.isolated")
+@receiver(post_delete, sender=CatalogSource, dispatch_uid="catalog_fallback.restored")
+def publish_isolation(instance: CatalogSource, using: str, **_: Any) -> None:
+    """A source was taken out or let in again: all processes learn of it."""
+    operating.publish_isolation(instance.catalog, using=using)
 
 
 @receiver(deletion_notice, dispatch_uid="catalog_fallback.notice")

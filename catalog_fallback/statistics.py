@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from catalog_fallback import clock
@@ -26,7 +26,7 @@ WINDOW = 300.0
 BOUNDS = tuple(step * scale for scale in (0.001, 0.01, 0.1, 1.0) for step in (1, 1.5, 2, 3, 4, 5, 6, 8)) + (10.0,)
 
 _PIECES = 10
-_FLUSH_EVERY = 1.0
+_WRITE_EVERY = 1.0
 #: Seconds for which the last failure is remembered.
 _DAY = 86_400.0
 #: Three numbers in one, which takes 63 bits: two million calls of one class in half a minute.
@@ -55,7 +55,7 @@ class Figures:
     failures: int = 0
     timeouts: int = 0
     last_failure: Failure | None = None
-    latencies: Mapping[int, int] = Counter()
+    latencies: Mapping[int, int] = field(default_factory=dict)
 
     def percentile(self, percent: float) -> float | None:
         """Return the seconds within which so many percent of the calls ended, as exactly as the classes tell."""
@@ -80,18 +80,21 @@ class Statistics:
         #: What has not been written yet: keys, and what is to be added to them.
         self._pending: deque[tuple[str, int]] = deque()
         self._failure: Failure | None = None
-        self._flushed_at = float("-inf")
+        self._written_at = float("-inf")
 
     def note(self, verdict: Verdict, seconds: float, *, timed_out: bool = False) -> None:
-        """Count one call that was made."""
+        """Note one call that was made; writes nothing yet."""
         delta = _CALL
         if verdict.outcome is Outcome.TEMPORARY or verdict.outcome is Outcome.STOP:
             delta += _FAILURE + (_TIMEOUT if timed_out else 0)
             self._failure = Failure(verdict.reason, clock.wall())
         key = self._key(self._buckets.number(clock.wall()), bisect_left(BOUNDS, seconds))
         self._pending.append((key, delta))
-        if clock.monotonic() - self._flushed_at >= _FLUSH_EVERY:
-            self._flush()
+
+    def write_if_due(self) -> None:
+        """Write what was noted, unless this process did so within the second."""
+        if clock.monotonic() - self._written_at >= _WRITE_EVERY:
+            self.write()
 
     def read(self) -> Figures:
         """Return the figures of now; a round trip."""
@@ -111,13 +114,11 @@ class Statistics:
             latencies=calls,
         )
 
-    def _flush(self) -> None:
-        now = clock.monotonic()
+    def write(self) -> None:
+        """Write what was noted."""
         sums: Counter[str] = Counter()
         with self._lock:
-            if now - self._flushed_at < _FLUSH_EVERY:
-                return
-            self._flushed_at = now
+            self._written_at = clock.monotonic()
             failure, self._failure = self._failure, None
             while self._pending:
                 key, delta = self._pending.popleft()

@@ -104,6 +104,11 @@ class Store:
         """The process leaves this cache alone just now. Asking takes nothing."""
         return self._paused_until > clock.monotonic()
 
+    @property
+    def is_in_trouble(self) -> bool:
+        """The last operation failed, or the process leaves this cache alone."""
+        return bool(self._errors or self._paused_until)
+
     def get_many(self, keys: tuple[str, ...]) -> Mapping[str, Any]:
         """Return what the cache holds of ``keys``; nothing while it is in trouble. Undecodable values are left out."""
         started = self._begin()

@@ -32,6 +32,7 @@ def redis_url() -> Iterator[str]:
     """The URL of a real Redis or Valkey whose content belongs to the tests."""
     with servers.redis_server() as url:
         yield url
+        assert servers.keys_for_ever(url) == [], "a key without an expiry was left behind"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from catalog_fallback import cache as gates
 from catalog_fallback import clock
 from catalog_fallback.cache import entries_of
 from catalog_fallback.exceptions import InvalidationFailed
-from catalog_fallback.results import State
+from catalog_fallback.results import Lookup, State
 from tests.staging import Actor, Stage
 
 #: The longest lives that the settings of the stage ask for: of a published gate, of what an unknown ID leaves behind.
@@ -25,12 +25,17 @@ _decode = gates._decode
 
 @dataclass(frozen=True)
 class Fetch:
-    """One reply: when its request was sent, and what it said of what."""
+    """One reply: when its request was sent, when it came (by the clock), and what it said of what."""
 
     sent: int
+    came_at: float
     outcome: str
     item_id: str
     language: str
+
+
+def _sent(fetch: Fetch) -> int:
+    return fetch.sent
 
 
 @dataclass
@@ -42,8 +47,8 @@ class History:
     commits: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
     #: Confirmed publishes: ID, kind, began, committed, ended.
     publishes: list[tuple[str, str, int, int, int]] = field(default_factory=list)
-    #: What ``fetched_at`` was → the fetch.
-    fetches: dict[float, Fetch] = field(default_factory=dict)
+    #: Every reply, in the order in which they came.
+    fetches: list[Fetch] = field(default_factory=list)
     #: No accident has happened yet, so that a lease is as exclusive as a flight.
     is_calm: bool = True
 
@@ -104,32 +109,40 @@ class History:
             return
         assert actor.error is None, f"a lookup raised {actor.error!r}"
         lookup = actor.result
-        fetch = self.fetches.get(lookup._fetched_at)
+        fetch = self._fetch_of(actor, lookup)
         assert len(actor.facts.get("sent", ())) <= 1, "I3: a lookup costs at most one fetch"
         if lookup.state is State.NOT_FOUND:
-            assert fetch is not None, "NOT_FOUND from nowhere"
-            assert fetch.outcome == "not_found", "UNKNOWN became NOT_FOUND"
+            assert fetch is not None, "UNKNOWN became NOT_FOUND"
         if lookup.item is not None:
             assert fetch is not None, "an item from nowhere"
-            assert lookup.item["sent"] == fetch.sent, "the item is not that of its fetch"
-            self._judge_item(actor)
-        if fetch is not None and lookup.state in {State.FOUND, State.NOT_FOUND}:
-            asked = (actor.item_id, actor.language)
-            assert (fetch.item_id, fetch.language) == asked, "I6, I7: the answer to another question"
-            began = max(
-                (b for i, _, b, _, end in self.publishes if i == asked[0] and end < actor.facts["began"]), default=0
+            assert (fetch.item_id, fetch.language) == (actor.item_id, actor.language), "I7: of another question"
+            self._judge_item(actor, fetch)
+        if fetch is not None:
+            ended = [p for p in self.publishes if p[0] == actor.item_id and p[4] < actor.facts["began"]]
+            assert fetch.sent > max((began for _, _, began, _, _ in ended), default=0), (
+                "I2: from before the invalidation"
             )
-            assert fetch.sent > began, "I2: data from before the invalidation"
         if lookup.state is State.STOPPED and actor.snapshot is None:
             assert not self.holds_since(actor, "release"), "I4: released, and still stopped"
 
-    def _judge_item(self, actor: Actor) -> None:
+    def _fetch_of(self, actor: Actor, lookup: Lookup) -> Fetch | None:
+        """The fetch that a definite answer comes from: an item says so itself, a not_found can only be the last one."""
+        if lookup.item is not None:
+            return next((each for each in self.fetches if each.sent == lookup.item["sent"]), None)
+        if lookup.state is not State.NOT_FOUND:
+            return None
+        asked = (actor.item_id, actor.language, "not_found")
+        fitting = [each for each in self.fetches if (each.item_id, each.language, each.outcome) == asked]
+        return max((each for each in fitting if each.came_at <= lookup._fetched_at), key=_sent, default=None)
+
+    def _judge_item(self, actor: Actor, fetch: Fetch) -> None:
         lookup = actor.result
         believes_mark = actor.facts.get("saw_mark", False)
         if self.holds_since(actor, "stop") and (actor.snapshot is None or believes_mark):
             raise AssertionError("I1: a stopped item was shown")
         life = 60 + 120 if lookup.is_stale else 60
         assert actor.facts["wall"] < lookup._fetched_at + life, "an item that is too old was shown"
+        assert fetch.came_at <= lookup._fetched_at, "an item that is older than it says"
 
     def judge_send(self, actor: Actor) -> None:
         """A request is sent: nobody else may be asking the same, and no usable entry may have been there before."""

@@ -119,6 +119,24 @@ def redis_server() -> Iterator[str]:
         yield server.url
 
 
+def keys_for_ever(url: str) -> list[str]:
+    """The keys of this app's on a server, in whatever database of it, that have no expiry."""
+    import redis  # noqa: PLC0415  # may be missing
+
+    found = []
+    with redis.Redis.from_url(url) as server:
+        names = [name for name in server.info("keyspace") if name.startswith("db")]
+    for name in names:
+        with redis.Redis.from_url(url, db=int(name[2:])) as server:
+            keys = [key for key in server.scan_iter("*catalog:*", count=1000) if server.pttl(key) == NO_EXPIRY]
+            found += [key.decode("utf-8", "replace") for key in keys]
+    return found
+
+
+#: What PTTL says of a key that lives for ever.
+NO_EXPIRY = -1
+
+
 # ------------------------------------------------------------------------------------------------ PostgreSQL
 
 

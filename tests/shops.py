@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from django.core.cache import caches
-from django.db import connections
+from django.db import connections, transaction
 
 from catalog_fallback import services
 from catalog_fallback.cache import Entry, Query, entries_of
@@ -61,6 +62,14 @@ class Shop:
     def entry(self, item_id: str = "P001") -> Entry | None:
         """The entry that counts, whether it is checked or not."""
         return entries_of["default"].look(self.query(item_id)).entry
+
+
+@contextmanager
+def rolled_back(using: str = "default") -> Iterator[None]:
+    """A transaction, or a savepoint in one, that is rolled back at its end."""
+    with transaction.atomic(using=using):
+        yield
+        transaction.set_rollback(True, using=using)
 
 
 def elsewhere(function: Callable[[], T]) -> T:

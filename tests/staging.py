@@ -13,8 +13,9 @@ import json
 import logging
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -83,13 +84,11 @@ class Stage:
         self.on_write: Callable[[str], None] = lambda operation: None
         self.shelf = stores.Shelf()
         self._turn = threading.Semaphore(0)
-        self._local = threading.local()
 
     @property
     def actor(self) -> Actor | None:
         """Who runs just now."""
-        found: Actor | None = getattr(self._local, "actor", None)
-        return found
+        return _actor.get()
 
     def tick(self) -> int:
         """Count one more event."""
@@ -100,7 +99,7 @@ class Stage:
         """Begin; the actor stands before its first operation."""
 
         def run() -> None:
-            self._local.actor = actor
+            _actor.set(actor)
             actor.go.acquire()
             try:
                 actor.result = function()
@@ -142,6 +141,8 @@ class Stage:
         return actor.fate
 
 
+#: In the context, because a batch calls its sources in threads of its own.
+_actor: ContextVar[Actor | None] = ContextVar("actor", default=None)
 stage = Stage()
 
 
@@ -225,9 +226,6 @@ class FlightTables:
             self._on_join(stage.actor, name)
         return flight, is_own
 
-    def find(self, name: Any) -> Any:
-        return self._own.find(name)
-
     def land(self, name: Any, flight: Any) -> None:
         self._own.land(name, flight)
 
@@ -247,6 +245,13 @@ def _view() -> Rows:
 
 def _is_stopped(query: Query) -> bool | None:
     return None if stage.step("database.is_stopped") == "down" else _view().get(query.item_id, (False, 0))[0]
+
+
+def _ask(catalog: str, item_ids: Sequence[str]) -> Callable[[str], bool | None]:
+    if stage.step("database.is_stopped") == "down":
+        return lambda item_id: None
+    said = dict(_view())
+    return lambda item_id: said.get(item_id, (False, 0))[0]
 
 
 def _state(catalog: str, item_ids: list[str]) -> dict[str, tuple[bool, int, bool]]:
@@ -284,6 +289,7 @@ def staged(on_join: Callable[[Actor, Any], None] = lambda actor, name: None) -> 
     stage.__init__()  # type: ignore[misc]
     patched = {
         "is_stopped": _is_stopped,
+        "ask": _ask,
         "sees_old_state": _has_snapshot,
         "database": lambda: "default",
         "connections": {"default": None},
@@ -301,7 +307,7 @@ def staged(on_join: Callable[[Actor, Any], None] = lambda actor, name: None) -> 
         logging.disable()
         for name, replacement in patched.items():
             stack.enter_context(mock.patch.object(stop_list, name, replacement))
-        stack.enter_context(mock.patch.object(isolation.Isolation, "ask", lambda self: frozenset()))
+        stack.enter_context(mock.patch.object(isolation.Isolation, "ask", return_value=frozenset()))
         threads = SimpleNamespace(Event=StagedEvent, Lock=threading.Lock)
         stack.enter_context(mock.patch.object(flight_table, "threading", threads))
         stack.enter_context(mock.patch.object(flights, "table", FlightTables(on_join)))

@@ -61,7 +61,7 @@ def killed(where: hammering.Site, step: str, verb: str) -> None:
 def test_dogpile_h12_a_lookup_that_is_killed_harms_nobody(where: hammering.Site, keys: Any, step: str) -> None:
     """What it leaves behind expires, the lease within seconds; the others find, stop and release as ever."""
     killed(where, step, "find_item")
-    assert all(0 < life for life in keys().values()), "a key without expiry"
+    assert all(life > 0 for life in keys().values()), "a key without expiry"
     for lease, life in keys(":l:").items():
         assert life <= 4
         keys.client.delete(lease)  # as its expiry will
@@ -99,13 +99,13 @@ def test_a_stop_that_is_killed_before_its_publish_survives_a_flush(where: hammer
 
 
 @pytest.mark.parametrize("loses_keys", [False, True], ids=["calm", "losing keys"])
-def test_the_promises_hold_between_processes(where: hammering.Site, keys: Any, loses_keys: bool) -> None:  # noqa: FBT001
+def test_the_promises_hold_between_processes(where: hammering.Site, keys: Any, loses_keys: bool) -> None:
     """Four of them look up, stop, release and forget two items; what each saw is judged afterwards."""
     if connections["default"].vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA journal_mode=wal")
     _judge(_hammer(where, keys.client if loses_keys else None, keys))
-    assert all(0 < life for life in keys().values()), "I5: a key without expiry"
+    assert all(life > 0 for life in keys().values()), "I5: a key without expiry"
 
 
 def _hammer(where: hammering.Site, client: Any, keys: Any) -> list[Event]:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -353,6 +354,43 @@ def test_sigint_while_it_waits_for_input_ends_it() -> None:
     """There is nothing to finish."""
     with Interruption() as interruption, pytest.raises(KeyboardInterrupt), interruption.while_waiting():
         os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_while_it_waits_for_input(run: Runner, shop: Any) -> None:
+    """A pipe that never ends is ended so; what was done is told."""
+
+    class Pipe(io.RawIOBase):
+        is_read = False
+
+        def read1(self, size: int = -1, /) -> bytes:
+            if self.is_read:
+                os.kill(os.getpid(), signal.SIGINT)
+            self.is_read = True
+            return b"P0001\n"
+
+    done = run("warm_items", "-", stdin=Pipe())
+    assert (done.code, "1 found" in done.out) == (3, True)
+    assert "Interrupted after line 1." in done.message
+
+
+def test_another_thread_takes_no_signals(shop: Any) -> None:
+    """Only the main thread may; elsewhere Ctrl-C does what it does anyway."""
+    found = []
+
+    def enter() -> None:
+        with Interruption() as interruption:
+            found.append(interruption.is_asked())
+
+    before = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert (found, signal.getsignal(signal.SIGINT)) == ([False], before)
+
+
+def test_text_in_place_of_bytes(run: Runner, shop: Any) -> None:
+    """A stream of text has no bytes below it."""
+    assert "2 found" in run("warm_items", "-", stdin=io.StringIO("P0001\n\n\nP0002")).out
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from catalog_fallback.conf import Complaint, Place
 from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.waits import sum_of_limits
 
 
 def always(catalogs: Iterable[CatalogConfig]) -> Iterator[Complaint]:
@@ -32,11 +33,6 @@ def deployed(catalogs: Iterable[CatalogConfig]) -> Iterator[Complaint]:
                     "Lower the TIMEOUTs or raise BUDGET, or slow sources leave no time for the last ones.",
                 )
             )
-
-
-def sum_of_limits(catalog: CatalogConfig) -> float:
-    """Return the seconds that the calls of one lookup may take: the sum of ATTEMPTS × TIMEOUT."""
-    return sum(source.attempts * source.timeout for source in catalog.sources)
 
 
 def _without_ttl(catalog: CatalogConfig, place: Place) -> Iterator[Complaint]:

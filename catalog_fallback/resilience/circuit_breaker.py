@@ -233,9 +233,11 @@ class CircuitBreaker:
         return successor.is_mine
 
     def _tell(self, old: BreakerState, new: Record) -> None:
+        if old is new.state:
+            return
         level = logging.WARNING if new.state is BreakerState.OPEN else logging.INFO
         logger.log(level, "Circuit breaker %s: %s → %s (%s).", self._names, old, new.state, new.reason)
-        if self._on_change is None or old is new.state:
+        if self._on_change is None:
             return
         try:
             self._on_change(old, new.state, new.reason)

@@ -378,3 +378,23 @@ def test_ctrl_c_ends_a_pipe_that_never_ends(run: Runner) -> None:
 
     done = run("invalidate_item", "-", stdin=Pipe())
     assert (done.code, done.out, done.message) == (3, "Catalog default: 1 forgotten.\n", "Interrupted.")
+
+
+def test_a_blank_piece_of_a_pipe_is_nothing(run: Runner) -> None:
+    """Line ends alone, and a last line without an end."""
+
+    class Pipe(io.RawIOBase):
+        def __init__(self) -> None:
+            self.pieces = [b"\n\n", b"P0", b"01\nP002"]
+
+        def read1(self, size: int | None = -1, /) -> bytes:
+            return self.pieces.pop(0) if self.pieces else b""
+
+    assert run("invalidate_item", "-", stdin=Pipe()).out == "Catalog default: 2 forgotten.\n"
+
+
+def test_what_follows_a_line_that_is_far_too_long_is_done(run: Runner) -> None:
+    """Its end is found, and the numbers stay right."""
+    done = run("invalidate_item", "-", stdin=b"P001\n" + b"x" * 200_000 + b"\nP002\nno good\n")
+    assert done.out == "Catalog default: 2 forgotten; 2 are no IDs of this catalog.\n"
+    assert [line.split(":")[0] for line in done.err.splitlines()] == ["line 2", "line 4"]

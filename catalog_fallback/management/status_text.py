@@ -1,0 +1,206 @@
+"""How is the state of the sources shown? As tables for people, and as plain values for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from catalog_fallback.management.printing import aligned, plain
+from catalog_fallback.resilience.breaker_record import BreakerState
+from catalog_fallback.statistics import WINDOW, Figures
+from catalog_fallback.status import CatalogStatus, SourceStatus
+from catalog_fallback.waits import Waits
+
+#: Why a breaker is in its state, for people.
+_WHY = {
+    "consecutive_failures": "failures in a row",
+    "failure_rate": "too many of its calls failed",
+    "probe_failed": "still failing when it was tried again",
+    "probes_succeeded": "answered when it was tried again",
+    "reset": "reset by an operator",
+}
+_WHY_NOT = {
+    "bulkhead_full": "MAX_CONCURRENT calls are running",
+    "circuit_open": "",
+    "cooling_down": "asked to be left alone",
+    "isolated": "",
+    "rate_limited": "RATE_LIMIT is used up",
+}
+_PERCENTILES = (50, 95, 99)
+_NOTHING = "-"
+
+
+def shown(status: CatalogStatus) -> str:
+    """Return one catalog for people."""
+    if not status.sources:
+        return "\n".join([_head(status), "  No source is enabled."])
+    guards = [("SOURCE", "STATE", "WHY", "SINCE", "MAY BE CALLED"), *map(_guard, status.sources)]
+    calls = [_CALLS, *map(_calls, status.sources)]
+    limits = [("SOURCE", "RUNNING HERE", "RATE LIMIT", "COOL-DOWN"), *map(_limits, status.sources)]
+    parts = [
+        _head(status),
+        aligned(guards),
+        f"\n  Calls of the last {WINDOW / 60:.0f} minutes",
+        aligned(calls, "    "),
+        "\n  Limits",
+        aligned(limits, "    "),
+        "\n  Waiting at most: each layer has to wait a little longer than the one inside it",
+        aligned(_waits(status.waits), "    "),
+    ]
+    return "\n".join(parts)
+
+
+def _head(status: CatalogStatus) -> str:
+    cache = f"cache {plain(status.config.state_cache)}"
+    lines = [f"Catalog {plain(status.config.alias)}"]
+    if not status.answers:
+        lines.append(f"  The {cache} does not answer: this is what this process knows by itself.")
+    elif status.is_shared:
+        lines.append(f"  All processes share this state ({cache}).")
+    else:
+        lines.append(f"  Each process has a state of its own ({cache} is not shared): this is the one of this command.")
+    return "\n".join(lines)
+
+
+def _guard(source: SourceStatus) -> tuple[str, ...]:
+    guard, row = source.guard, source.isolated
+    state = str(guard.state).replace("_", "-")
+    why, since = _WHY.get(guard.reason, guard.reason), guard.since
+    if guard.reason == "consecutive_failures" and source.config.breaker is not None:
+        why = f"{source.config.breaker.consecutive_failures} {why}"
+    if guard.state is BreakerState.ISOLATED:
+        why = "by an operator" if row is None or not row.reason else f"by an operator: {row.reason}"
+        since = row.isolated_at.timestamp() if row is not None else None
+    if guard.state is BreakerState.CLOSED and not why:
+        why = "works" if source.config.breaker else "has no breaker"
+    return source.config.alias, state, why or _NOTHING, _moment(since), _may_be_called(source)
+
+
+def _may_be_called(source: SourceStatus) -> str:
+    refusal = source.guard.refusal
+    if refusal is None:
+        return "yes"
+    wait = "" if refusal.retry_after is None else f"in {_seconds(refusal.retry_after)}"
+    why = _WHY_NOT.get(refusal.reason, refusal.reason)
+    return ", ".join(part for part in ("no", why, wait) if part)
+
+
+_CALLS = ("SOURCE", "CALLS", "FAILED", "TIMED OUT", *(f"P{each}" for each in _PERCENTILES), "LAST FAILURE")
+
+
+def _calls(source: SourceStatus) -> tuple[object, ...]:
+    figures = source.figures
+    last = figures.last_failure
+    latencies = (_latency(figures.percentile(each)) for each in _PERCENTILES)
+    failure = _NOTHING if last is None else f"{last.reason}, {_moment(last.at)}"
+    return source.config.alias, figures.calls, figures.failures, figures.timeouts, *latencies, failure
+
+
+def _limits(source: SourceStatus) -> tuple[str, ...]:
+    config, guard = source.config, source.guard
+    limit = config.rate_limit
+    rate = _NOTHING
+    if limit is not None:
+        rate = f"{guard.calls_left} of {limit.calls} in {_seconds(limit.per)} left"
+    cool = _NOTHING
+    if guard.cool_down is not None and guard.cool_down.retry_after is not None:
+        cool = f"another {_seconds(guard.cool_down.retry_after)}"
+    return config.alias, f"{guard.in_use} of {config.max_concurrent}", rate, cool
+
+
+def _waits(waits: Waits) -> Sequence[tuple[str, str, str]]:
+    calls = [("one source", _seconds(seconds), alias) for alias, seconds in waits.calls]
+    budget = f"BUDGET is {_seconds(waits.budget)}"
+    why = f"{budget}; all calls together could take {_seconds(waits.all_calls)}" if waits.is_cut else budget
+    outer = f"OUTER_TIMEOUT says {_seconds(waits.outer)}: {'fits' if waits.fits else 'TOO SHORT'}"
+    return [
+        *calls,
+        ("one lookup", _seconds(waits.lookup), why),
+        ("the web server", f"> {_seconds(waits.lookup)}", f"{outer}; more where a page makes several lookups"),
+        ("its client", f"> {_seconds(max(waits.outer, waits.lookup))}", "a little longer than the web server"),
+    ]
+
+
+def _moment(seconds: float | None) -> str:
+    return _NOTHING if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 10 or seconds == round(seconds) else f"{seconds:.1f} s"
+
+
+def _latency(seconds: float | None) -> str:
+    if seconds is None:
+        return _NOTHING
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
+
+
+# ------------------------------------------------------------------------------------------------ for programs
+
+
+def plain_values(status: CatalogStatus) -> dict[str, Any]:
+    """Return one catalog as JSON-ready values: durations in seconds, moments in ISO 8601."""
+    waits = status.waits
+    return {
+        "catalog": status.config.alias,
+        "state_cache": status.config.state_cache,
+        "is_shared": status.is_shared,
+        "cache_answers": status.answers,
+        "sources": [_plain_source(source) for source in status.sources],
+        "waits": {
+            "sources": dict(waits.calls),
+            "all_calls": waits.all_calls,
+            "budget": waits.budget,
+            "lookup": waits.lookup,
+            "outer_timeout": waits.outer,
+            "fits": waits.fits,
+        },
+    }
+
+
+def _plain_source(source: SourceStatus) -> dict[str, Any]:
+    guard, refusal, cool_down, row = source.guard, source.guard.refusal, source.guard.cool_down, source.isolated
+    return {
+        "source": source.config.alias,
+        "state": str(guard.state),
+        "reason": guard.reason,
+        "since": _iso(guard.since),
+        "may_call": refusal is None,
+        "refusal": None if refusal is None else refusal.reason,
+        "retry_after": None if refusal is None else refusal.retry_after,
+        "isolated": None if row is None else _plain_row(row),
+        "calls": _plain_calls(source.figures),
+        "cool_down": None if cool_down is None else cool_down.retry_after,
+        "rate_limit": None if guard.calls_left is None else _plain_rate(source),
+        "running_here": guard.in_use,
+        "max_concurrent": source.config.max_concurrent,
+        "late_results_here": guard.late_results,
+    }
+
+
+def _plain_row(row: Any) -> dict[str, Any]:
+    by = None if row.isolated_by is None else row.isolated_by.get_username()
+    return {"reason": row.reason, "since": row.isolated_at.isoformat(), "by": by}
+
+
+def _plain_calls(figures: Figures) -> dict[str, Any]:
+    last = figures.last_failure
+    return {
+        "window": WINDOW,
+        "made": figures.calls,
+        "failed": figures.failures,
+        "timed_out": figures.timeouts,
+        **{f"p{each}": figures.percentile(each) for each in _PERCENTILES},
+        "last_failure": None if last is None else {"reason": last.reason, "at": _iso(last.at)},
+    }
+
+
+def _plain_rate(source: SourceStatus) -> dict[str, Any]:
+    limit = source.config.rate_limit
+    assert limit is not None
+    return {"calls": limit.calls, "per": limit.per, "left": source.guard.calls_left}
+
+
+def _iso(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
