@@ -72,8 +72,10 @@ class Caller:
         is_isolated = self.config.alias in outlook.isolated
         answers = self._ask_once(queries, deadline, outlook.view, is_isolated=is_isolated)
         for retry in range(1, self.config.attempts):
+            if not all(_may_retry(answer) for answer in answers):
+                break
             pause = random.uniform(0.0, longest_pause(retry))  # noqa: S311 - jitter, no secret
-            if not all(_may_retry(answer) for answer in answers) or pause >= deadline.left():
+            if pause >= deadline.left():
                 break
             clock.sleep(pause)
             # The last call may have changed what the guard says: it is looked at again.

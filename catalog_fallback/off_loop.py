@@ -23,11 +23,13 @@ T = TypeVar("T")
 class Pool(enum.Enum):
     """Threads of one process, for all its event loops; they start when they are needed.
 
-    Hits do not wait behind calls to slow sources: reading the cache has threads of its own.
+    Hits do not wait behind calls to slow sources: reading the cache has threads of its own. So has what may wait for
+    somebody's flight (batches, listeners): a flight that is begun on a loop must not queue behind those who wait for it.
     """
 
     READING = 8
     FETCHING = 32
+    WAITING = 8
 
 
 class _Threads:

@@ -227,6 +227,8 @@ class FlightTables:
         return flight, is_own
 
     def land(self, name: Any, flight: Any) -> None:
+        assert stage.actor is not None
+        stage.actor.facts.pop("flight", None)
         self._own.land(name, flight)
 
 

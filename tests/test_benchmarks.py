@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +13,27 @@ from typing import Any
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import batch, catalog_server, counting, growth, hit, measuring, miss, peers, report, stampede
+from benchmarks import (
+    batch,
+    catalog_server,
+    counting,
+    growth,
+    herd,
+    hit,
+    measuring,
+    miss,
+    peers,
+    report,
+    slow_catalog,
+    stampede,
+)
 from benchmarks.bars import BARS, Bar
 from benchmarks.measuring import Timing
 from benchmarks.report import Row
 from benchmarks.site import STOP_LISTS
 from benchmarks.surroundings import Surroundings
 from catalog_fallback.services import find_item
+from tests import loopback as wire
 from tests import servers, sites
 
 # ------------------------------------------------------------------------------------------------ measuring
@@ -148,7 +164,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[t
 def test_without_names_everything_is_measured(measured: list[Any]) -> None:
     """And a missed bar alone is no failure."""
     assert command.main(["--rounds", "3", "--large"]) == 0
-    assert measured == [(["hit", "miss", "growth"], 3, True)]
+    assert measured == [(list(command.BENCHMARKS), 3, True)]
 
 
 def test_check_fails_when_a_bar_is_missed(measured: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,3 +280,34 @@ def test_a_miss_asks_the_database_once(counted_site: Any) -> None:
 def test_the_sizes_of_stop_lists_grow_from_small_to_large() -> None:
     """A ratio to the smallest is what ``growth`` shows."""
     assert list(STOP_LISTS.values()) == sorted(STOP_LISTS.values()) == [100, 10_000, 1_000_000]
+
+
+# ------------------------------------------------------------------------------------------------ many at once
+
+
+def test_the_slow_catalog_does_what_the_id_says() -> None:
+    """The status and the delay are in it, and calls are counted for each."""
+    asked = slow_catalog.item_id(0, 503, 7)
+    status, body = asyncio.run(slow_catalog.answer(f"/items/{asked}"))
+    assert (status, body) == (503, {"item": {"id": asked, "name": "Blue ceramic mug 330 ml"}})
+    assert asyncio.run(slow_catalog.answer(f"/calls/{asked}")) == (200, 1)
+
+
+def test_every_stampede_expects_the_state_of_its_upstream() -> None:
+    """A scene that fails is one in which everybody has to be told so."""
+    assert {scene.expected for scene in stampede.SCENES if scene.status == 200} == {"found"}
+    assert {scene.expected for scene in stampede.SCENES if scene.status != 200} == {"unavailable"}
+
+
+def test_an_event_alone_shares_one_call(loopback: wire.Loopback) -> None:
+    """The floor is a floor only if it does what it is the floor of."""
+    barrier = wire.Barrier()
+    loopback.otherwise(wire.paused(barrier, at="before the head", body={"item": None}))
+    order = herd.Order("event alone", 5, "D0S200N1", 0.0)
+    done: list[herd.Report] = []
+    thread = threading.Thread(target=lambda: done.append(herd._threads(order, herd.EventAlone(loopback.origin).ask)))
+    thread.start()
+    barrier.wait_until_reached()
+    barrier.release()
+    thread.join(20)
+    assert (done[0].states, len(done[0].waited), loopback.calls()) == (("found",) * 5, 5, 1)

@@ -9,6 +9,7 @@ import logging
 import threading
 import tracemalloc
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from catalog_fallback.exceptions import (
     RateLimited,
     UnknownCatalog,
 )
+from catalog_fallback.off_loop import Pool, submit
 from catalog_fallback.services import NOT_SET, guarded, time_budget
 from tests.guarded_sites import QUICK, Desk
 from tests.shops import elsewhere
@@ -92,7 +94,13 @@ every_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 
 # --- what counts ----------------------------------------------------------------------------------------------------
 
-COUNTED = [ConnectionError(), ConnectionResetError(), TimeoutError(), requests.ConnectionError(), requests.ReadTimeout()]
+COUNTED = [
+    ConnectionError(),
+    ConnectionResetError(),
+    TimeoutError(),
+    requests.ConnectionError(),
+    requests.ReadTimeout(),
+]
 PASSING = [requests.HTTPError(), OSError(), ValueError(), KeyError(), requests.TooManyRedirects()]
 
 
@@ -708,13 +716,18 @@ def test_a_generator_that_is_closed_elsewhere(desk: Desk) -> None:
 # --- asyncio --------------------------------------------------------------------------------------------------------
 
 
+def drained() -> None:
+    """Everything that was handed to the threads which read and write the cache has been done."""
+    together = threading.Barrier(Pool.READING.value + 1)
+    for _ in range(Pool.READING.value):
+        submit(Pool.READING, partial(together.wait, 20))
+    together.wait(20)
+
+
 def settled(desk: Desk) -> None:
     """Whatever a thread has still to give back has been given back."""
-    for _ in range(2000):
-        if desk.is_idle():
-            return
-        threading.Event().wait(0.005)
-    raise AssertionError("a permit was lost")
+    drained()
+    assert desk.is_idle(), "a permit was lost"
 
 
 class Stuck:
@@ -811,9 +824,7 @@ def test_cancelled_when_the_permit_has_just_come(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("is_block", [False, True], ids=["function", "block"])
-def test_a15_resilience4j_682_a_cancelled_call_proves_nothing(
-    desk: Desk, moving: MovableClock, is_block: bool
-) -> None:
+def test_a15_resilience4j_682_a_cancelled_call_proves_nothing(desk: Desk, moving: MovableClock, is_block: bool) -> None:
     """Not even a probe: its slot is given back, and the next one probes."""
     provider = Provider(*[TimeoutError()] * 2)
     for _ in range(2):
@@ -841,10 +852,6 @@ def test_a15_resilience4j_682_a_cancelled_call_proves_nothing(
     asyncio.run(main())
     settled(desk)
     assert desk.status().state == "half_open"
-    for _ in range(200):  # the slot is given back by a thread for which nobody waits
-        if desk.status().refusal is None:
-            break
-        threading.Event().wait(0.005)
     way_plain(Provider())
     assert desk.status().state == "closed"
 
@@ -868,6 +875,33 @@ def test_cancelled_while_the_end_is_reported(desk: Desk) -> None:
     asyncio.run(main())
     settled(desk)
     desk.shelf.fault = None
+    with pytest.raises(TimeoutError):
+        way_plain(Provider(TimeoutError()))
+    assert desk.status().state == "open"
+
+
+def test_cancelled_while_the_end_waits_to_be_reported(desk: Desk) -> None:
+    """All threads are busy: the report is made as soon as one is free."""
+    go = threading.Event()
+
+    @guarded("desk")
+    async def call() -> None:
+        for _ in range(Pool.READING.value):
+            submit(Pool.READING, partial(go.wait, 20))
+        raise TimeoutError
+
+    async def main() -> None:
+        task = asyncio.create_task(call())
+        while desk.is_idle():
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go.set()
+
+    asyncio.run(main())
+    settled(desk)
     with pytest.raises(TimeoutError):
         way_plain(Provider(TimeoutError()))
     assert desk.status().state == "open"
