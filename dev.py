@@ -153,7 +153,13 @@ def become(command: list[str]) -> NoReturn:
 def test(arguments: list[str]) -> None:
     """run the tests; what follows goes to pytest (-k, -x, a file …)"""
     ensure_environment("test")
-    become([str(program("python")), "-m", "pytest", *arguments])
+    become([str(program("python")), "-m", "pytest", *spread(arguments)])
+
+
+def spread(arguments: list[str]) -> list[str]:
+    """The arguments for pytest, with one process for each processor unless they say how many or want to look in."""
+    is_decided = any(word.startswith(("-n", "--numprocesses", "--pdb", "--trace", "-s")) for word in arguments)
+    return arguments if is_decided else ["-n", "auto", *arguments]
 
 
 def lint(arguments: list[str]) -> None:

@@ -200,12 +200,17 @@ class EntryCache:
             return token if self.store.add(query.gate_key, token, self._gate_life) else None
         return theirs
 
-    def keep(self, query: Query, gate: str, entry: Entry, *, is_new_gate: bool = False) -> None:
-        """Write the entry under the gate's token; one that is over already removes what was there."""
+    def keep(
+        self, query: Query, gate: str, entry: Entry, *, is_new_gate: bool = False, lease_key: str | None = None
+    ) -> bool:
+        """Write the entry under the gate's token; one that is over already removes what was there.
+
+        With ``lease_key`` the lease may be deleted by the way; returns whether it was.
+        """
         life = max(entry.expires_at, entry.stale_until) - clock.wall()
         if life <= 0:
             self.forget(query)
-            return
+            return False
         value = [
             query.name,
             gate,
@@ -218,10 +223,9 @@ class EntryCache:
             entry.is_checked,
         ]
         needs_touch = not is_new_gate or self._found_life > self._gate_life
-        if entry.state is State.FOUND and needs_touch:
-            self.store.set_and_touch(query.entry_key, value, life, query.gate_key, self._found_life)
-        else:
-            self.store.set(query.entry_key, value, life)
+        touched = query.gate_key if entry.state is State.FOUND and needs_touch else None
+        is_done = self.store.set_and_touch(query.entry_key, value, life, touched, self._found_life, lease_key)
+        return is_done and lease_key is not None
 
     def keep_stopped(self, query: Query, gate: str) -> None:
         """Write "stopped" under the gate's token."""

@@ -16,10 +16,12 @@ from catalog_fallback.resilience.breaker_record import BreakerState
 from catalog_fallback.resilience.guard import Guard, Stores
 from catalog_fallback.resilience.keys import Names
 from catalog_fallback.resilience.refusal import Refusal
+from catalog_fallback.resilience.store import ProcessStore, Store
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Attempt, Item, State
 from catalog_fallback.sources.base import Source
 from catalog_fallback.statistics import Statistics
+
 
 class Search(NamedTuple):
     """What asking the sources came to. ``fetched_at`` is seconds since the epoch; ``directives`` are the strictest."""
@@ -39,7 +41,7 @@ class Chain:
 
     def __init__(self, config: CatalogConfig) -> None:
         self.config = config
-        self.stores = Stores(store_of[config.state_cache])
+        self.stores = Stores(_shared_store(config.state_cache))
         self.callers = tuple(self._caller(conf.build_source(source)) for source in config.sources)
         self._guards = tuple(caller.guard for caller in self.callers)
         self.isolation = Isolation(config.alias, {each.config.alias: each.guard.names for each in self.callers})
@@ -139,6 +141,12 @@ class Chain:
 
 #: The chain of each catalog.
 chain_of: conf.PerCatalog[Chain] = conf.PerCatalog(Chain, dispose=Chain.close)
+
+
+def _shared_store(alias: str) -> Store:
+    """Return the store of an alias of CACHES; where that is a dummy, the guards keep their state in the process."""
+    facts = conf.cache_facts(alias)
+    return ProcessStore() if facts is not None and facts.is_dummy else store_of[alias]
 
 
 def _strictest(answers: Sequence[Answer]) -> Directives:

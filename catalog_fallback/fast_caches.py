@@ -46,8 +46,10 @@ class FastCache(Protocol):
     def add_and_read(self, key: str, value: Any, seconds: int, keys: tuple[str, ...]) -> tuple[bool, list[Any] | None]:
         """Do ``add``, then ``read``; None in the place of values of which one cannot be decoded."""
 
-    def set_and_touch(self, key: str, value: Any, seconds: int, touched: str, touched_seconds: int) -> None:
-        """Do ``set``, then ``touch`` another key."""
+    def set_and_touch(
+        self, key: str, value: Any, seconds: int, touched: str | None, touched_seconds: int, deleted: str | None = None
+    ) -> None:
+        """Do ``set``, then ``touch`` another key and ``delete`` a third one, where they are given."""
 
 
 def fast_cache(cache: Any) -> FastCache | None:
@@ -109,9 +111,14 @@ class _OverLocMem:
     def add_and_read(self, key: str, value: Any, seconds: int, keys: tuple[str, ...]) -> tuple[bool, list[Any] | None]:
         return self.add(key, value, seconds), _or_none(self.read, keys)
 
-    def set_and_touch(self, key: str, value: Any, seconds: int, touched: str, touched_seconds: int) -> None:
+    def set_and_touch(
+        self, key: str, value: Any, seconds: int, touched: str | None, touched_seconds: int, deleted: str | None = None
+    ) -> None:
         self.set(key, value, seconds)
-        self.touch(touched, touched_seconds)
+        if touched is not None:
+            self.touch(touched, touched_seconds)
+        if deleted is not None:
+            self.delete(deleted)
 
     def _pickle_locked(self, key: str) -> bytes | None:
         if self._has_expired(key):
@@ -159,10 +166,15 @@ class _OverRedis:
         is_new, found = together.execute()
         return bool(is_new), _or_none(functools.partial(_decoded, self._decode), found)
 
-    def set_and_touch(self, key: str, value: Any, seconds: int, touched: str, touched_seconds: int) -> None:
+    def set_and_touch(
+        self, key: str, value: Any, seconds: int, touched: str | None, touched_seconds: int, deleted: str | None = None
+    ) -> None:
         together = self._client().pipeline(transaction=False)
         together.execute_command(*self._set(key, value, seconds))
-        together.execute_command("EXPIRE", self._make_key(touched), touched_seconds)
+        if touched is not None:
+            together.execute_command("EXPIRE", self._make_key(touched), touched_seconds)
+        if deleted is not None:
+            together.execute_command("DEL", self._make_key(deleted))
         together.execute()
 
     def _set(self, key: str, value: Any, seconds: int) -> tuple[Any, ...]:

@@ -9,10 +9,10 @@ from typing import Literal
 
 from catalog_fallback import classify, clock, stop_list
 from catalog_fallback.cache import Entry, EntryCache, Kept, Query, hit, is_marked
-from catalog_fallback.calling import Answer, BeforeCall, Outlook
+from catalog_fallback.calling import Answer, Outlook
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.fallback import Search, chain_of
-from catalog_fallback.leases import Record
+from catalog_fallback.leases import Lease, Record
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Attempt, CacheStatus, Lookup, State
 
@@ -62,18 +62,19 @@ class Fill:
         outlook: Outlook,
         *,
         is_new_gate: bool = False,
-        before_call: BeforeCall | None = None,
+        lease: Lease | None = None,
     ) -> tuple[Lookup, bool]:
         """Answer by asking the sources; return the lookup, and whether everybody who waits may have it.
 
         ``gate`` is None when there is no cache to keep anything in; ``old`` is the expired entry in hand;
-        ``outlook`` is the last look at the guards; ``before_call`` is told the limit of each call after the first.
+        ``outlook`` is the last look at the guards; ``lease``, where there is one, is made to outlive every call.
         """
         refused = self.refused(gate)
         if refused is not None:
             return refused, not self.is_old_view
-        search = chain_of[self.query.catalog.alias].search(self.query, self.deadline, outlook, before_call)
-        return self.conclude(search, gate, old, is_new_gate=is_new_gate)
+        extend = None if lease is None else lease.extend
+        search = chain_of[self.query.catalog.alias].search(self.query, self.deadline, outlook, extend)
+        return self.conclude(search, gate, old, is_new_gate=is_new_gate, lease=lease)
 
     def ask_guards(self) -> tuple[Outlook, list[Answer] | None]:
         """Look at the guards; return what was seen, and the answers of all sources if none may be called."""
@@ -112,13 +113,14 @@ class Fill:
         return None if is_stopped is False else self._not_shown(is_stopped, gate)
 
     def conclude(
-        self, search: Search, gate: str | None, old: Entry | None, *, is_new_gate: bool
+        self, search: Search, gate: str | None, old: Entry | None, *, is_new_gate: bool, lease: Lease | None = None
     ) -> tuple[Lookup, bool]:
         """Look at the gate again and keep what was found; return what :meth:`fetch` returns."""
         if search.state is State.UNAVAILABLE and not self._may_be_stale(old, search.trace, search.reason):
             return self._answer(search), search.reason != "deadline"
         if gate is not None and self.entries.read_gate(self.query) == gate:
-            return self._settle(search, gate, old, is_new_gate=is_new_gate), search.reason != "deadline"
+            lookup = self._settle(search, gate, old, is_new_gate=is_new_gate, lease=lease)
+            return lookup, search.reason != "deadline"
         is_stopped = stop_list.is_stopped(self.query)
         return self._answer(search) if is_stopped is False else self._not_shown(is_stopped, None), False
 
@@ -137,13 +139,17 @@ class Fill:
             return self._stale(entry, ())
         return self._lookup(State.UNAVAILABLE, "deadline")
 
-    def _settle(self, search: Search, gate: str, old: Entry | None, *, is_new_gate: bool) -> Lookup:
+    def _settle(
+        self, search: Search, gate: str, old: Entry | None, *, is_new_gate: bool, lease: Lease | None
+    ) -> Lookup:
         """The gate has not changed: keep what was found, or fall back on what was kept."""
         if search.state is State.UNAVAILABLE and old is not None:
             return self._stale(old, search.trace)
         entry = entry_of(search, self.query.catalog, is_checked=not self.is_old_view)
         if entry is not None:
-            self.entries.keep(self.query, gate, entry, is_new_gate=is_new_gate)
+            key = None if lease is None else lease.key_to_delete
+            if self.entries.keep(self.query, gate, entry, is_new_gate=is_new_gate, lease_key=key) and lease is not None:
+                lease.was_deleted()
         elif old is not None:
             self.entries.forget(self.query)
         return self._answer(search, None if entry is None else entry.expires_at)

@@ -194,9 +194,8 @@ def _fly(boarding: Boarding, seen: Entry | None) -> Lookup | None:
     if lookup is not None:
         boarding.share(lookup, is_fetched=False)
         return lookup
-    extend = None if boarding.lease is None else boarding.lease.extend
     lookup, is_for_all = fill.fetch(
-        kept.gate, kept.entry, boarding.outlook, is_new_gate=boarding.is_new_gate, before_call=extend
+        kept.gate, kept.entry, boarding.outlook, is_new_gate=boarding.is_new_gate, lease=boarding.lease
     )
     if is_for_all:
         boarding.share(lookup)

@@ -72,14 +72,23 @@ class Lease:
             self._expires_at = now + seconds + MARGIN
             self._entries.store.touch(self._key, seconds + MARGIN)
 
+    @property
+    def key_to_delete(self) -> str | None:
+        """The key, while it is surely ours; None when it has to expire by itself, or is deleted already."""
+        return self._key if self._expires_at - clock.monotonic() >= SAFE_TO_DELETE else None
+
+    def was_deleted(self) -> None:
+        """It was given back together with something else."""
+        self._expires_at = float("-inf")
+
     def end(self, lookup: Lookup | None) -> None:
         """Leave a record for those who wait where they need one, and give the lease back."""
         record = None if lookup is None else record_of(lookup, self.owner)
         if record is not None:
             value = [self._query.name, record.owner, str(record.state), *_rest(record)]
             self._entries.store.set(self._entries.record_key(self._query), value, RECORD_LIFE)
-        if self._expires_at - clock.monotonic() >= SAFE_TO_DELETE:
-            self._entries.store.delete(self._key)
+        if (key := self.key_to_delete) is not None:
+            self._entries.store.delete(key)
 
 
 def take(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease | bool:

@@ -149,7 +149,9 @@ class Misses:
     def _settle(self, item: _Started) -> None:
         boarding = item.boarding
         search = self._chain.conclude(item.answers, self._deadline)
-        lookup, is_for_all = boarding.fill.conclude(search, boarding.gate, item.old, is_new_gate=boarding.is_new_gate)
+        lookup, is_for_all = boarding.fill.conclude(
+            search, boarding.gate, item.old, is_new_gate=boarding.is_new_gate, lease=boarding.lease
+        )
         if is_for_all:
             boarding.share(lookup)
         self._end(item, lookup)

@@ -20,16 +20,17 @@ from catalog_fallback.resilience.time_budget import Deadline
 T = TypeVar("T")
 
 
+@enum.unique
 class Pool(enum.Enum):
     """Threads of one process, for all its event loops; they start when they are needed.
 
-    Hits do not wait behind calls to slow sources: reading the cache has threads of its own. So has what may wait for
-    somebody's flight (batches, listeners): a flight that is begun on a loop must not queue behind those who wait for it.
+    Hits do not wait behind calls to slow sources: reading the cache has threads of its own. So has whatever may wait
+    for somebody's flight (batches, listeners): a flight that a loop began must not queue behind those who wait for it.
     """
 
     READING = 8
     FETCHING = 32
-    WAITING = 8
+    WAITING = 16
 
 
 class _Threads:

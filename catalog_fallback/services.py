@@ -117,11 +117,11 @@ async def afind_item(
     else:
         found = await aio.look_up(query, deadline(seconds, started_at), refresh=refresh)
     if aftermath.is_due(entries.config, found):
-        found = await in_thread(partial(aftermath.of, query, found), pool=Pool.READING) or found
+        found = await in_thread(partial(aftermath.of, query, found), pool=Pool.WAITING) or found
     if entries.config.refresh_ahead:
         refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
-        await in_thread(partial(_announce, found, started_at))
+        await in_thread(partial(_announce, found, started_at), pool=Pool.WAITING)
     return found
 
 
@@ -140,7 +140,7 @@ async def afind_items(
     until = deadline(seconds, started_at)
     ids = list(_several(item_ids))
     find = partial(_find_items, ids, catalog, language, vary, refresh, started_at, until)
-    found = await in_thread(find, until)
+    found = await in_thread(find, until, Pool.WAITING)
     # Without a free thread the time is over now, and it asks nobody any more.
     return await in_thread(find, pool=Pool.READING) or {} if found is None else found
 

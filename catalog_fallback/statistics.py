@@ -23,7 +23,7 @@ from catalog_fallback.results import Outcome, Verdict
 #: Seconds that the figures look back.
 WINDOW = 300.0
 #: Upper bounds of the classes of latency, in seconds; what is longer is in a class of its own.
-BOUNDS = tuple(step * scale for scale in (0.001, 0.01, 0.1, 1.0) for step in (1, 1.5, 2, 3, 4, 5, 6, 8)) + (10.0,)
+BOUNDS = (*(step * scale for scale in (0.001, 0.01, 0.1, 1.0) for step in (1, 1.5, 2, 3, 4, 5, 6, 8)), 10.0)
 
 _PIECES = 10
 _WRITE_EVERY = 1.0

@@ -1,4 +1,4 @@
-"""How do the sources of a catalog stand now? Everything that an operator is shown; nobody is called, no permit taken."""
+"""How do the sources of a catalog stand now? All that an operator is shown; nobody is called, no permit taken."""
 
 from __future__ import annotations
 

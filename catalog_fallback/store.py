@@ -12,6 +12,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 from django.core.cache import BaseCache, caches
@@ -165,15 +166,25 @@ class Store:
         is_new, found = self._attempt(lambda: fast.add_and_read(key, value, life, keys), otherwise)
         return is_new, self.get_pair(first, second) if found is None else (found[0], found[1])
 
-    def set_and_touch(self, key: str, value: Any, ttl: float, touched: str, touched_ttl: float) -> None:
-        """Do ``set`` and then ``touch`` another key; in one round trip on Redis."""
-        fast = self._fast
-        if fast is None:
+    def set_and_touch(
+        self, key: str, value: Any, ttl: float, touched: str | None, touched_ttl: float, deleted: str | None = None
+    ) -> bool:
+        """Do ``set``, then ``touch`` another key and ``delete`` a third one, where they are given.
+
+        In one round trip on Redis. Returns whether all of that was surely done.
+        """
+        if self._fast is None:
             self.set(key, value, ttl)
-            self.touch(touched, touched_ttl)
-            return
+            if touched is not None:
+                self.touch(touched, touched_ttl)
+            return deleted is None
         life, touched_life = whole_seconds(ttl), whole_seconds(touched_ttl)
-        self._attempt(lambda: fast.set_and_touch(key, value, life, touched, touched_life), None)
+        return self._attempt(partial(self._fast_set_and_touch, key, value, life, touched, touched_life, deleted), False)
+
+    def _fast_set_and_touch(self, *arguments: Any) -> bool:
+        assert self._fast is not None
+        self._fast.set_and_touch(*arguments)
+        return True
 
     def delete(self, key: str) -> None:
         """Delete, if the cache takes it."""

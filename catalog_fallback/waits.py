@@ -12,8 +12,8 @@ from catalog_fallback.configuration import CatalogConfig, SourceConfig
 class Waits:
     """The limits of one catalog, in seconds, each layer around the one before it.
 
-    ``calls``: all attempts at each source, with the pauses between them. ``all_calls``: their sum. ``lookup``: the worst
-    case of one lookup, the sum or BUDGET, whichever is less. ``outer``: what the web server waits for a request
+    ``calls``: all attempts at each source, with the pauses between them. ``all_calls``: their sum. ``lookup``: the
+    worst case of one lookup, the sum or BUDGET, whichever is less. ``outer``: what the web server waits for a request
     (OUTER_TIMEOUT).
     """
 

@@ -10,6 +10,7 @@ from typing import Any
 from catalog_fallback import clock, conf, services
 from catalog_fallback.cache import Kept, entries_of
 from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.resilience.rate_limiter import buckets_of
 from catalog_fallback.results import Lookup
 
 #: Share of a source's limit that is used here; the rest is left to the site's visitors.
@@ -52,7 +53,8 @@ def pace_of(config: CatalogConfig, limit_rate: float | None = None) -> Pace:
     calls, per_second = config.max_parallel * _ROUNDS, math.inf
     if source.rate_limit is not None:
         calls = min(config.max_parallel, max(1, source.rate_limit.calls // _SLICES))
-        per_second = SHARE * items_a_call * source.rate_limit.calls / source.rate_limit.per
+        # The limiter counts over more than PER, to be right on several hosts: what it would refuse is too fast.
+        per_second = SHARE * items_a_call * source.rate_limit.calls / buckets_of(source.rate_limit.per).span
     at_once = calls * items_a_call
     if limit_rate is not None:
         per_second = min(per_second, limit_rate)

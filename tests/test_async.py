@@ -20,6 +20,7 @@ from catalog_fallback import flight_table, off_loop, services, signals
 from catalog_fallback.cache import entries_of
 from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.fallback import chain_of
+from catalog_fallback.off_loop import Pool
 from catalog_fallback.results import Lookup
 from tests import loopback as wire
 from tests.many import ANY, Any_
@@ -190,7 +191,7 @@ def test_waiting_for_a_flight_takes_no_thread(site: Site) -> None:
         return threading.active_count()
 
     before = threading.active_count()
-    assert asyncio.run(look_up()) - before <= sum(pool.value for pool in off_loop.Pool)
+    assert asyncio.run(look_up()) - before <= sum(pool.value for pool in Pool)
     assert Any_.asked.count("P001") <= 2
 
 
@@ -202,9 +203,7 @@ def test_hits_do_not_wait_behind_slow_sources(site: Site) -> None:
     ask_any(site, gate)
 
     async def look_up() -> str:
-        slow = [
-            asyncio.create_task(services.afind_item(f"P{each:03}")) for each in range(off_loop.Pool.FETCHING.value + 5)
-        ]
+        slow = [asyncio.create_task(services.afind_item(f"P{each:03}")) for each in range(Pool.FETCHING.value + 5)]
         await reached(gate.begun)
         hit = await asyncio.wait_for(services.afind_item("HIT"), 10)
         gate.open.set()
@@ -214,25 +213,59 @@ def test_hits_do_not_wait_behind_slow_sources(site: Site) -> None:
     assert asyncio.run(look_up()) == "hit"
 
 
-def test_a_lookup_ends_in_time_even_if_no_thread_is_free(site: Site) -> None:
+async def everybody_busy(pool: Pool) -> list[asyncio.Task[Any]]:
+    """Lookups that keep every thread of a pool in a slow call."""
+    if pool is Pool.WAITING:
+        calls: list[Any] = [services.afind_items([f"B{each:03}"]) for each in range(pool.value)]
+    else:
+        calls = [services.afind_item(f"P{each:03}") for each in range(pool.value)]
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    while len(Any_.asked) < pool.value:
+        await asyncio.sleep(0.005)
+    return tasks
+
+
+async def find_one(budget: float) -> list[Lookup]:
+    return [await services.afind_item("LATE", budget=budget)]
+
+
+async def find_many(budget: float) -> list[Lookup]:
+    return list((await services.afind_items(["LATE", "LATER"], budget=budget)).values())
+
+
+@pytest.mark.parametrize(("pool", "find"), [(Pool.FETCHING, find_one), (Pool.WAITING, find_many)], ids=["one", "many"])
+def test_a_lookup_ends_in_time_even_if_no_thread_is_free(site: Site, pool: Pool, find: Any) -> None:
     """The budget counts from the call, not from when its turn comes; and its source is never asked afterwards."""
     gate = Gate()
     ask_any(site, gate)
-    count = off_loop.Pool.FETCHING.value
 
-    async def look_up() -> tuple[Lookup, dict[str, Lookup]]:
-        slow = [asyncio.create_task(services.afind_item(f"P{each:03}")) for each in range(count)]
-        while len(Any_.asked) < count:
-            await asyncio.sleep(0.005)
-        late = await asyncio.wait_for(services.afind_item("LATE", budget=0.05), 10)
-        many = await asyncio.wait_for(services.afind_items(["LATE", "LATER"], budget=0.05), 10)
+    async def look_up() -> list[Lookup]:
+        slow = await everybody_busy(pool)
+        late: list[Lookup] = await asyncio.wait_for(find(0.05), 10)
         gate.open.set()
         await asyncio.gather(*slow)
-        return late, many
+        return late
 
-    late, many = asyncio.run(look_up())
-    assert [words(each) for each in (late, *many.values())] == [("unavailable", "deadline")] * 3
+    assert {words(each) for each in asyncio.run(look_up())} == {("unavailable", "deadline")}
     assert not {"LATE", "LATER"} & set(Any_.asked)
+
+
+def test_a_flight_never_queues_behind_those_who_wait_for_it(site: Site) -> None:
+    """More batches than there are threads wait for one item whose fetch has still to begin: all of them get it."""
+    ask_any(site)
+
+    async def look_up() -> list[dict[str, Lookup]]:
+        for item_id in [f"P{each:03}" for each in range(3)]:
+            one = asyncio.create_task(services.afind_item(item_id))
+            many = [asyncio.create_task(services.afind_items([item_id, "X"])) for _ in range(60)]
+            await one
+            found = await asyncio.gather(*many)
+        return found
+
+    started_at = time.monotonic()
+    found = asyncio.run(look_up())
+    assert {words(lookup) for each in found for lookup in each.values()} == {("found", "ok")}
+    assert time.monotonic() - started_at < 15
 
 
 def test_an_expired_entry_stands_in_when_no_thread_is_free(site: Site, moving: MovableClock) -> None:
@@ -347,25 +380,26 @@ def test_a_cancelled_waiter_harms_nobody(site: Site) -> None:
 
 
 def test_a_task_that_is_cancelled_before_its_turn_never_calls(site: Site) -> None:
-    """What no thread has begun is taken off the queue."""
+    """What no thread has begun is taken off the queue, and whoever waited for it does it himself."""
     gate = Gate()
     ask_any(site, gate)
-    count = off_loop.Pool.FETCHING.value
+    services.invalidate_item("QUEUED")  # with its gate known, the first task begins the flight, and the second joins
 
-    async def look_up() -> None:
-        slow = [asyncio.create_task(services.afind_item(f"P{each:03}")) for each in range(count)]
-        while len(Any_.asked) < count:
-            await asyncio.sleep(0.005)
-        queued = asyncio.create_task(services.afind_item("QUEUED"))
+    async def look_up() -> Lookup:
+        slow = await everybody_busy(Pool.FETCHING)
+        queued = [asyncio.create_task(services.afind_item("QUEUED")) for _ in range(2)]
         await asyncio.sleep(0.05)
-        queued.cancel()
+        assert len(flight_table.table) == Pool.FETCHING.value + 1
+        queued[0].cancel()
         with pytest.raises(asyncio.CancelledError):
-            await queued
+            await queued[0]
+        assert "QUEUED" not in Any_.asked
         gate.open.set()
         await asyncio.gather(*slow)
+        return await queued[1]
 
-    asyncio.run(look_up())
-    assert "QUEUED" not in Any_.asked
+    assert asyncio.run(look_up()).is_found
+    assert Any_.asked.count("QUEUED") == 1
 
 
 def test_a_time_out_of_the_callers_own_works(site: Site) -> None:
@@ -519,10 +553,10 @@ def test_listeners_are_called_off_the_loop(site: Site) -> None:
 def test_a_child_after_a_fork_has_threads_of_its_own() -> None:
     """Those of the parent are not there."""
     threads = off_loop._Threads()
-    mine = threads.executor(off_loop.Pool.READING)
-    assert threads.executor(off_loop.Pool.READING) is mine
+    mine = threads.executor(Pool.READING)
+    assert threads.executor(Pool.READING) is mine
     threads._pid = -1  # as a child sees its parent's
-    assert threads.executor(off_loop.Pool.READING) is not mine
+    assert threads.executor(Pool.READING) is not mine
 
 
 def test_the_item_is_the_item(site: Site) -> None:

@@ -163,3 +163,18 @@ def test_an_old_python_gets_a_sentence() -> None:
     assert result.returncode == 1
     assert result.stderr.startswith("dev.py needs Python 3.11 or newer; this is Python 3.9")
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "added"),
+    [
+        pytest.param([], ["-n", "auto"], id="nothing said"),
+        pytest.param(["-k", "guard"], ["-n", "auto"], id="a choice of tests"),
+        pytest.param(["-n", "0"], [], id="how many"),
+        pytest.param(["--numprocesses=3"], [], id="how many, at length"),
+        pytest.param(["--pdb"], [], id="to look in"),
+    ],
+)
+def test_the_tests_are_spread_over_the_processors(given: list[str], added: list[str]) -> None:
+    """Unless the person says otherwise."""
+    assert dev.spread(given) == [*added, *given]

@@ -117,9 +117,7 @@ def test_all_refused_costs_two_reads_and_one_query(site: Site, what: str) -> Non
 
 
 @pytest.mark.parametrize("what", REFUSALS)
-def test_nginx_2c55914a9_refused_sources_let_a_stale_entry_serve(
-    site: Site, moving: MovableClock, what: str
-) -> None:
+def test_nginx_2c55914a9_refused_sources_let_a_stale_entry_serve(site: Site, moving: MovableClock, what: str) -> None:
     """C14: breaker open, limited, cooling, full or isolated everywhere is a reason to show what is expired."""
     over_memory(site)
     set_up(site, STALE_IF_ERROR=600)
@@ -147,9 +145,7 @@ def test_stopped_wins_over_refused_sources_and_a_stale_entry(site: Site, moving:
     assert words(site.find()) == ("stopped", "stopped")
 
 
-def test_retry_after_is_the_earliest_moment_at_which_something_changes(
-    site: Site, moving: MovableClock
-) -> None:
+def test_retry_after_is_the_earliest_moment_at_which_something_changes(site: Site, moving: MovableClock) -> None:
     """Of two sources the one that is free first."""
     over_memory(site)
     source = {"BREAKER": {"CONSECUTIVE_FAILURES": 1, "OPEN_FOR": 45}}

@@ -33,8 +33,6 @@ _NOTHING = "-"
 
 def shown(status: CatalogStatus) -> str:
     """Return one catalog for people."""
-    if not status.sources:
-        return "\n".join([_head(status), "  No source is enabled."])
     guards = [("SOURCE", "STATE", "WHY", "SINCE", "MAY BE CALLED"), *map(_guard, status.sources)]
     calls = [_CALLS, *map(_calls, status.sources)]
     limits = [("SOURCE", "RUNNING HERE", "RATE LIMIT", "COOL-DOWN"), *map(_limits, status.sources)]

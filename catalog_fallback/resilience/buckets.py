@@ -17,6 +17,11 @@ class Buckets:
     back: int
     ahead: int
 
+    @property
+    def span(self) -> float:
+        """Seconds that all buckets of a window cover together."""
+        return (self.back + 1 + self.ahead) * self.size
+
     def number(self, now: float) -> int:
         """Return the bucket of a moment."""
         return math.floor(now / self.size)

@@ -39,6 +39,12 @@ class RatePermit:
     start_by: float
 
 
+def buckets_of(per: float) -> Buckets:
+    """Return the pieces into which a window is cut, and how many of them count."""
+    pieces = max(1, min(_BUCKETS, math.floor(per / _SHORTEST)))
+    return Buckets(per / pieces, back=pieces + 2, ahead=2)
+
+
 class RateLimiter:
     """Counts the starts of one source's calls in one store."""
 
@@ -46,10 +52,9 @@ class RateLimiter:
         self.calls = config.calls
         self._store = store
         self._head = names.key("calls")
-        pieces = max(1, min(_BUCKETS, math.floor(config.per / _SHORTEST)))
-        self._buckets = Buckets(config.per / pieces, back=pieces + 2, ahead=2)
+        self._buckets = buckets_of(config.per)
         #: Counters live two windows longer than they are used.
-        self._life = (pieces + 5) * self._buckets.size + 2 * config.per
+        self._life = self._buckets.span + 2 * config.per
 
     def keys(self) -> tuple[str, ...]:
         """Return the keys of the buckets that count now."""
