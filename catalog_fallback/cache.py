@@ -224,8 +224,7 @@ class EntryCache:
         ]
         needs_touch = not is_new_gate or self._found_life > self._gate_life
         touched = query.gate_key if entry.state is State.FOUND and needs_touch else None
-        is_done = self.store.set_and_touch(query.entry_key, value, life, touched, self._found_life, lease_key)
-        return is_done and lease_key is not None
+        return self.store.set_and_touch(query.entry_key, value, life, touched, self._found_life, lease_key)
 
     def keep_stopped(self, query: Query, gate: str) -> None:
         """Write "stopped" under the gate's token."""

@@ -69,6 +69,8 @@ def retry(config: CatalogConfig, limit: int | None = None) -> Retried:
             run.result.nobody_answers = True
             break
         rows = run.take(int(min(config.max_parallel, to_go)))
+        if rows is None:
+            break
         to_go -= len(rows)
         run.look_up(rows)
     run.result.left = run.due().count()
@@ -103,13 +105,13 @@ class _Run:
         too_old = self._rows().filter(given_up_at=None, created_at__lt=self._began_at - MAX_AGE)
         self.result.given_up += too_old.update(given_up_at=self._began_at)
 
-    def take(self, count: int) -> list[UnansweredItem]:
-        """Take rows that are due; only those that no other run has taken meanwhile."""
+    def take(self, count: int) -> list[UnansweredItem] | None:
+        """Take rows that are due; only those that no other run takes meanwhile. None when others have all of them."""
         using = database()
         features = connections[using].features
         with transaction.atomic(using=using) if features.has_select_for_update else nullcontext():
-            rows = self.due().select_for_update(skip_locked=features.has_select_for_update_skip_locked)[:count]
-            return [row for row in rows if self._claim(row)]
+            rows = list(self.due().select_for_update(skip_locked=features.has_select_for_update_skip_locked)[:count])
+            return [row for row in rows if self._claim(row)] if rows else None
 
     def _claim(self, row: UnansweredItem) -> bool:
         """Set the next try, if it is still the one that was read: there are databases without row locks."""
@@ -149,14 +151,16 @@ class _Run:
         if not lookup.is_unavailable and lookup.cache is not CacheStatus.STALE:
             setattr(self.result, lookup.state, getattr(self.result, lookup.state) + 1)
             self._rows().filter(pk=row.pk).delete()
-        elif not any(attempt.called for attempt in lookup.trace):
+            return
+        reason = lookup.reason if lookup.is_unavailable else row.reason  # a stale item is shown, and no answer
+        if not any(attempt.called for attempt in lookup.trace):
             self.result.not_tried += 1
             self._give_back(row, lookup.retry_after or 0.0)
         elif row.attempts >= MAX_ATTEMPTS:
-            self._give_up(row, lookup.reason)
+            self._give_up(row, reason)
         else:
             self.result.unavailable += 1
-            self._rows().filter(pk=row.pk).update(reason=lookup.reason)
+            self._rows().filter(pk=row.pk).update(reason=reason)
 
     def _give_back(self, row: UnansweredItem, seconds: float) -> None:
         """It was not tried, so it does not count."""

@@ -171,20 +171,20 @@ class Store:
     ) -> bool:
         """Do ``set``, then ``touch`` another key and ``delete`` a third one, where they are given.
 
-        In one round trip on Redis. Returns whether all of that was surely done.
+        In one round trip on Redis. Returns whether ``deleted`` was deleted, too.
         """
-        if self._fast is None:
+        if self._fast is None or touched is deleted is None:
             self.set(key, value, ttl)
             if touched is not None:
                 self.touch(touched, touched_ttl)
-            return deleted is None
+            return False
         life, touched_life = whole_seconds(ttl), whole_seconds(touched_ttl)
         return self._attempt(partial(self._fast_set_and_touch, key, value, life, touched, touched_life, deleted), False)
 
     def _fast_set_and_touch(self, *arguments: Any) -> bool:
         assert self._fast is not None
         self._fast.set_and_touch(*arguments)
-        return True
+        return arguments[-1] is not None
 
     def delete(self, key: str) -> None:
         """Delete, if the cache takes it."""

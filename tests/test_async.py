@@ -27,7 +27,7 @@ from tests.many import ANY, Any_
 from tests.sites import FOUND, ITEM, NOT_FOUND, MovableClock, Site, words
 
 #: Seconds for which the loop may be busy with something else on a crowded machine; a lookup that blocks takes longer.
-MOST_BEAT = 0.5
+MOST_BEAT = 1.0
 CALL = {"TIMEOUT": 20.0, "CONNECT_TIMEOUT": 20.0}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import Any
@@ -68,6 +69,9 @@ def under_asgi() -> Iterator[int]:
 @pytest.fixture(params=[under_wsgi, under_asgi], ids=["wsgi", "asgi"])
 def send(request: pytest.FixtureRequest, settings: Any, transactional_db: None) -> Iterator[Callable[..., bytes]]:
     """Send a request's head and body to a real server; what it answers first."""
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": uuid.uuid4().hex}
+    }
     settings.CATALOG_FALLBACK = {
         "default": {
             "SOURCES": {"only": {"BACKEND": SIMULATED, "OPTIONS": {"items": {"P001": "Tea"}}}},

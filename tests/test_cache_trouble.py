@@ -255,9 +255,9 @@ def test_e11_the_cache_is_used_again_without_a_restart(site: Site, shelf: stores
     shelf.fault = Slow(moving, frozenset({"get_many"}))
     assert site.find().cache == "miss"
     shelf.fault = None
-    moving.move(PAUSE - 0.1)
+    moving.move(PAUSE - 2)
     assert site.find().cache == "miss"
-    moving.move(0.2)
+    moving.move(2.1)
     assert site.find().cache == "hit"
     assert not entries_of["default"].store.is_paused
 

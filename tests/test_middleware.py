@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,9 @@ urlpatterns = [path("page/", page), path("apage/", apage)]
 @pytest.fixture(params=["sync", "async"])
 def get(request: pytest.FixtureRequest, settings: Any, transactional_db: None) -> Get:
     """Ask for a page whose view runs a function; two catalogs with different statuses."""
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": uuid.uuid4().hex}
+    }
     settings.ROOT_URLCONF = __name__
     settings.MIDDLEWARE = [
         "django.middleware.common.CommonMiddleware",

@@ -34,11 +34,11 @@ def shop(settings: Any, frozen: FrozenClock) -> Shop:
     return Shop(settings, RETRY_LATER=True, NEGATIVE_TTL=60)
 
 
-def fail_with(settings: Any, failure: int | str | None, **keys: Any) -> None:
+def fail_with(settings: Any, failure: int | str | None, max_parallel: int = 8, **keys: Any) -> None:
     """From now on every call ends so."""
     source = {"BACKEND": SIMULATED, "OPTIONS": {"failure": failure, "items": dict.fromkeys(IDS, "Tea")}}
-    catalog = {"STOP_CHECK": "cache", "RETRY_LATER": True, "SOURCES": {"only": {**source, "BREAKER": None, **keys}}}
-    settings.CATALOG_FALLBACK = {"default": catalog}
+    sources = {"only": {**source, "BREAKER": None, **keys}}
+    Shop(settings, RETRY_LATER=True, SOURCES=sources, MAX_PARALLEL=max_parallel)
 
 
 def note(*item_ids: str, **fields: Any) -> None:
@@ -95,9 +95,6 @@ def test_an_answer_that_somebody_else_got_counts(shop: Shop) -> None:
 def test_language_and_variant_are_asked_for(settings: Any, frozen: FrozenClock) -> None:
     """As they were noted."""
     asked: list[tuple[str, Any]] = []
-
-    class Noting:
-        pass
 
     Shop(settings, RETRY_LATER=True, SOURCES={"only": fake_source({"P001": "Tea"}, URL="https://x.example/{id}?a={a}")})
     real = services.find_items
@@ -210,10 +207,8 @@ def test_nobody_is_called_whom_the_guards_forbid(settings: Any, frozen: FrozenCl
 
 def test_it_ends_when_the_limit_is_reached(settings: Any, frozen: FrozenClock) -> None:
     """What was taken and not tried is put off, without counting as a try; what was not taken stays due."""
-    fail_with(settings, None, RATE_LIMIT={"CALLS": 3, "PER": 3600})
+    fail_with(settings, None, 5, RATE_LIMIT={"CALLS": 3, "PER": 3600})
     note(*IDS)
-    settings.CATALOG_FALLBACK["default"]["MAX_PARALLEL"] = 5
-    settings.CATALOG_FALLBACK = {**settings.CATALOG_FALLBACK}
     result = run()
     assert result == Retried(found=3, not_tried=2, left=4, nobody_answers=True)
     assert result.unanswered == 6
@@ -222,12 +217,10 @@ def test_it_ends_when_the_limit_is_reached(settings: Any, frozen: FrozenClock) -
     assert len(put_off) == 2
 
 
-def test_retry_after_is_kept(settings: Any, frozen: FrozenClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retry_after_is_kept(settings: Any, frozen: FrozenClock) -> None:
     """A source that says when to come back is not asked before."""
-    fail_with(settings, 429)
+    fail_with(settings, 429, 1)
     note("P001", "P002", "P003")
-    settings.CATALOG_FALLBACK["default"]["MAX_PARALLEL"] = 1
-    settings.CATALOG_FALLBACK = {**settings.CATALOG_FALLBACK}
     assert run() == Retried(unavailable=1, left=2, nobody_answers=True)
     run_of = retrying._Run(conf.catalog("default"))
     (row,) = run_of.take(1)

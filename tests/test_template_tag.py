@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import pytest
@@ -19,6 +20,9 @@ SHOW = '{% include "catalog_fallback/item.html" %}'
 @pytest.fixture(autouse=True)
 def _shop(settings: Any, transactional_db: None) -> None:
     """Two catalogs."""
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": uuid.uuid4().hex}
+    }
     options = {"items": {"P001": "<b>Tea</b>"}, "failing": {"BUSY": 503}}
     source = {"BACKEND": SIMULATED, "OPTIONS": options, "BREAKER": None}
     settings.CATALOG_FALLBACK = {"default": {"SOURCES": {"only": source}}, "other": {"SOURCES": {"only": source}}}

@@ -194,6 +194,6 @@ STEPS = (
     Step(
         "Another notice brings it back",
         (notice("P005", "item.released"), look_up("P005")),
-        {"command": "done", "state": "found", "source": "primary"},
+        {"command": "done", "state": "found"},
     ),
 )
