@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import batch, growth, hit, miss, report, servers, site, stampede
+from benchmarks import batch, growth, guards, hit, miss, report, servers, site, stampede
 from benchmarks.report import Row
 from benchmarks.surroundings import Surroundings
 
@@ -15,6 +15,7 @@ from benchmarks.surroundings import Surroundings
 BENCHMARKS: dict[str, tuple[str, Callable[[Surroundings, int], list[Row]]]] = {
     "hit": ("A hit", hit.run),
     "miss": ("A miss", miss.run),
+    "guards": ("Guards", guards.run),
     "batch": ("Many items", batch.run),
     "stampede": ("Many who ask for one item at once", stampede.run),
     "growth": ("A hit while the stop list grows", growth.run),

@@ -48,6 +48,26 @@ def requests_cache(redis: str, url: str) -> Callable[[str], Any]:
     return lambda item_id: session.get(f"{url}/items/{item_id}", timeout=(1.0, 2.0)).json()
 
 
+def open_pybreaker(redis: str) -> Callable[[], object]:
+    """One breaker of pybreaker that is open, its state in Redis."""
+    import pybreaker  # noqa: PLC0415  # optional
+    from redis import Redis  # noqa: PLC0415  # only needed by who measures
+
+    server = Redis.from_url(f"{redis}/{DATABASES_OF_PEERS['pybreaker']}")
+    storage = pybreaker.CircuitRedisStorage(pybreaker.STATE_OPEN, server)
+    breaker = pybreaker.CircuitBreaker(fail_max=5, reset_timeout=3600, state_storage=storage)
+    breaker.open()
+
+    def call() -> object:
+        try:
+            return breaker.call(object)
+        except pybreaker.CircuitBreakerError as error:
+            return error
+
+    assert isinstance(call(), pybreaker.CircuitBreakerError)
+    return call
+
+
 def bound(function: Callable[[str], Any], next_id: Callable[[], str]) -> Case:
     """A case that asks for what ``next_id`` says."""
     return lambda: function(next_id())

@@ -12,7 +12,7 @@ _DJANGO = "django.core.cache.backends.redis.RedisCache"
 #: Database alias → how many stopped IDs the benchmark ``growth`` puts there.
 STOP_LISTS = {"stopped_100": 100, "stopped_10_000": 10_000, "stopped_1_000_000": 1_000_000}
 #: Database numbers of the Valkey server: one a cache, so that nobody shares pools, keys or counts with another.
-DATABASES_OF_PEERS = {"dogpile": 8, "requests-cache": 9}
+DATABASES_OF_PEERS = {"dogpile": 8, "requests-cache": 9, "pybreaker": 10}
 
 
 def caches(redis: str) -> dict[str, dict[str, Any]]:
@@ -24,6 +24,7 @@ def caches(redis: str) -> dict[str, dict[str, Any]]:
         "django-redis": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/1"},
         "django": {"BACKEND": _DJANGO, "LOCATION": f"{redis}/2"},
         "naive": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/3"},
+        "guards": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/5"},
         "herd": {
             "BACKEND": _DJANGO_REDIS,
             "LOCATION": f"{redis}/4",
@@ -42,6 +43,7 @@ def catalogs(url: str) -> dict[str, dict[str, Any]]:
         "locmem-auto": {**common, "CACHE": "locmem", "STOP_CHECK": "auto"},
         "django-redis": {**common, "CACHE": "django-redis"},
         "django": {**common, "CACHE": "django"},
+        "refused": {**common, "CACHE": "guards", "SOURCES": {"primary": source, "secondary": source}},
         "herd": {**common, "CACHE": "herd", "SOURCES": {"primary": {**source, "TIMEOUT": 5, "BREAKER": None}}},
     }
 

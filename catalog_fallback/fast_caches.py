@@ -78,9 +78,10 @@ class _OverLocMem:
         assert isinstance(self._pickles, OrderedDict)
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
-        made = [self._make_key(key) for key in keys]
+        make_key, pickles = self._make_key, self._pickles
+        made = [make_key(key) for key in keys]
         with self._lock:
-            found = [self._pickle_locked(key) if key in self._pickles else None for key in made]
+            found = [self._pickle_locked(key) if key in pickles else None for key in made]
         return _decoded(pickle.loads, found)
 
     def add(self, key: str, value: Any, seconds: int) -> bool:

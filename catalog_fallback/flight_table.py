@@ -24,19 +24,21 @@ class Flight:
     ``ends_at``: the monotonic moment at which its owner's time is over.
     """
 
-    __slots__ = ("_callbacks", "_landed", "_lock", "ends_at", "lookup")
+    __slots__ = ("_callbacks", "_has_landed", "_landed", "_lock", "ends_at", "lookup")
 
     def __init__(self, ends_at: float) -> None:
         self._lock = threading.Lock()
-        self._landed = threading.Event()
+        #: Made for the first one who waits: most flights are nobody else's.
+        self._landed: threading.Event | None = None
         self._callbacks: list[Callable[[], None]] = []
+        self._has_landed = False
         self.ends_at = ends_at
         self.lookup: Lookup | None = None
 
     @property
     def has_landed(self) -> bool:
         """It is over."""
-        return self._landed.is_set()
+        return self._has_landed
 
     @property
     def is_overdue(self) -> bool:
@@ -45,12 +47,16 @@ class Flight:
 
     def wait(self, seconds: float) -> None:
         """Block until the flight has landed, for so long at most."""
-        self._landed.wait(seconds)
+        with self._lock:
+            if self._has_landed:
+                return
+            landed = self._landed = self._landed or threading.Event()
+        landed.wait(seconds)
 
     def when_landed(self, callback: Callable[[], None]) -> None:
         """Call back once, in whatever thread lands it; at once if it has landed."""
         with self._lock:
-            if not self._landed.is_set():
+            if not self._has_landed:
                 self._callbacks.append(callback)
                 return
         callback()
@@ -58,8 +64,11 @@ class Flight:
     def land(self) -> None:
         """Let everybody who waits go on; one whose callback breaks keeps nobody else waiting."""
         with self._lock:
-            self._landed.set()
+            self._has_landed = True
+            landed = self._landed
             callbacks, self._callbacks = self._callbacks, []
+        if landed is not None:
+            landed.set()
         for callback in callbacks:
             try:
                 callback()

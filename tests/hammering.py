@@ -121,7 +121,8 @@ def _one(verb: str, item_id: str) -> Event:
         return Event(verb, item_id, began, time.monotonic(), "failed")
     ended = time.monotonic()
     if verb != "find_item":
-        return Event(verb, item_id, began, ended, "confirmed")
+        # Of two changes at the same time the one that began first may come last: it is older, and changes nothing.
+        return Event(verb, item_id, began, ended, "confirmed" if answer else "older")
     sent = answer.item["sent"] if answer.item is not None else None
     return Event(verb, item_id, began, ended, str(answer.state), sent)
 

@@ -18,7 +18,6 @@ FOUND, NOT_FOUND, TEMPORARY, STOP = Outcome.FOUND, Outcome.NOT_FOUND, Outcome.TE
 NOW = 1_800_000_000.0
 
 
-
 def _name(value: object) -> str:
     """A parameter's name, the same in every process: sets are sorted, at any depth."""
     if isinstance(value, frozenset):

@@ -57,7 +57,7 @@ def wait_for_waiters(count: int) -> None:
 
 
 def _waiters(flight: flight_table.Flight) -> int:
-    return len(flight._landed._cond._waiters)  # type: ignore[attr-defined]
+    return len(flight._landed._cond._waiters) if flight._landed else 0  # type: ignore[attr-defined]
 
 
 @pytest.fixture(autouse=True)

@@ -19,7 +19,7 @@ def _entries(url: str, **keys: Any) -> EntryCache:
 @pytest.mark.parametrize("arguments", [{}, {"language": ""}], ids=["none given", "an empty one"])
 def test_no_language_is_refused_where_the_path_has_it(arguments: dict[str, str]) -> None:
     """Without it the URL would ask for something else."""
-    with pytest.raises(ValueError, match="A language is needed.*LANGUAGE"):
+    with pytest.raises(ValueError, match=r"A language is needed.*LANGUAGE"):
         _entries("https://api.example.com/{language}/items/{id}").query("P001", **arguments)
 
 

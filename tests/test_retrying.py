@@ -271,6 +271,23 @@ def test_two_runs_share_the_work(
     connections[alias].close()
 
 
+def test_a_row_that_another_run_has_just_taken(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between reading and writing: it is theirs, though they have no answer yet."""
+    note("P001", "P002", "P003")
+    mine, other = retrying._Run(conf.catalog("default")), retrying._Run(conf.catalog("default"))
+    real, taken = retrying._Run._claim, []
+
+    def claim(self: Any, row: UnansweredItem) -> bool:
+        if self is mine and not taken:
+            taken.extend(other.take(2) or [])
+        return real(self, row)
+
+    monkeypatch.setattr(retrying._Run, "_claim", claim)
+    assert [row.item_id for row in mine.take(3) or []] == ["P003"]
+    assert [row.item_id for row in taken] == ["P001", "P002"]
+    assert mine.take(3) is None
+
+
 def test_a_run_that_is_killed_loses_nothing(shop: Shop, frozen: FrozenClock, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it had taken is due again after a pause."""
     note("P001", "P002")

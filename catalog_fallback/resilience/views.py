@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -48,14 +48,25 @@ def read(store: Store, readers: Sequence[Reader], more: tuple[str, ...] = ()) ->
     read_at = clock.monotonic()
     wanted = (*more, *chain.from_iterable(reader.keys() for reader in readers))
     found = dict(store.get_many(wanted))
-    asked = set(wanted)
-    for _ in range(_MAX_STEPS):
-        keys = dict.fromkeys(chain.from_iterable(reader.more_keys(found) for reader in readers))
-        wanted = tuple(key for key in keys if key not in asked)
-        if not wanted:
-            break
-        found.update(store.get_many(wanted))
-        asked.update(wanted)
+    if more_keys := _more_keys(readers, found):
+        _read_on(store, readers, found, set(wanted), more_keys)
     for reader in readers:
         reader.remember(found)
     return View(store, found, read_at)
+
+
+def _read_on(
+    store: Store, readers: Sequence[Reader], found: dict[str, Any], asked: set[str], keys: Iterable[str]
+) -> None:
+    """Something has changed since the last read: follow where it leads."""
+    for _ in range(_MAX_STEPS):
+        wanted = tuple(key for key in keys if key not in asked)
+        if not wanted:
+            return
+        found.update(store.get_many(wanted))
+        asked.update(wanted)
+        keys = _more_keys(readers, found)
+
+
+def _more_keys(readers: Sequence[Reader], found: Mapping[str, Any]) -> Iterable[str]:
+    return dict.fromkeys(chain.from_iterable(reader.more_keys(found) for reader in readers))

@@ -81,15 +81,22 @@ def test_json(run: Runner) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
-    [(["--catalog", "nowhere"], 1), (["--limit", "0"], 2), (["--limit", "x"], 2), (["--limit", "-1"], 2)],
-    ids=lambda value: "-".join(value) if isinstance(value, list) else str(value),
+    ("arguments", "message"),
+    [
+        (["--catalog", "nowhere"], "There is no catalog"),
+        (["--limit", "0"], "whole number above 0"),
+        (["--limit", "x"], "whole number above 0"),
+        (["--limit", "²"], "whole number above 0"),
+        (["--limit", "-1"], "whole number above 0"),
+    ],
+    ids=["catalog", "zero", "word", "superscript", "negative"],
 )
-def test_wrong_arguments(run: Runner, arguments: list[str], code: int) -> None:
-    """Configuration is 1, usage 2."""
+def test_wrong_arguments(run: Runner, arguments: list[str], message: str) -> None:
+    """Said, and nothing is tried."""
     note("P001")
-    assert run("retry_unavailable_items", *arguments).code == code
-    assert UnansweredItem.objects.exists()
+    done = run("retry_unavailable_items", *arguments)
+    assert (done.code != 0, message in done.message) == (True, True)
+    assert UnansweredItem.objects.get().attempts == 0
 
 
 def test_wrong_settings(run: Runner, settings: object) -> None:
