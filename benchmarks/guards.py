@@ -69,8 +69,8 @@ def read_of(catalog: str) -> Case:
     from catalog_fallback.fallback import chain_of  # noqa: PLC0415
 
     chain = chain_of[catalog]
-    patterns = [caller.guard.patterns(chain.stores.shared) for caller in chain.callers]
-    keys = [*chain.isolation.keys, *(key for each in patterns for key in each.keys())]
+    of_guards = [caller.guard.patterns(chain.stores.shared).keys() for caller in chain.callers]
+    keys = [*chain.isolation.keys, *(key for keys in of_guards for key in keys)]
     cache = caches[chain.config.state_cache]
     return lambda: cache.get_many(keys)
 

@@ -37,13 +37,14 @@ def caches(redis: str) -> dict[str, dict[str, Any]]:
 def catalogs(url: str) -> dict[str, dict[str, Any]]:
     """Return CATALOG_FALLBACK: the catalogs are named after their caches."""
     source = {"URL": f"{url}/items/{{id}}"}
+    closed = {**source, "BREAKER": {"OPEN_FOR": 3600, "MAX_OPEN_FOR": 3600}}
     common = {"SOURCES": {"primary": source}, "TTL": 3600, "STOP_CHECK": "cache"}
     return {
         "locmem": {**common, "CACHE": "locmem"},
         "locmem-auto": {**common, "CACHE": "locmem", "STOP_CHECK": "auto"},
         "django-redis": {**common, "CACHE": "django-redis"},
         "django": {**common, "CACHE": "django"},
-        "refused": {**common, "CACHE": "guards", "SOURCES": {"primary": source, "secondary": source}},
+        "refused": {**common, "CACHE": "guards", "SOURCES": {"primary": closed, "secondary": closed}},
         "herd": {**common, "CACHE": "herd", "SOURCES": {"primary": {**source, "TIMEOUT": 5, "BREAKER": None}}},
     }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -68,12 +69,17 @@ def make(
     return StopEvent(
         catalog,
         is_active,
-        event_at or timezone.now(),
+        timezone.now() if event_at is None else _storable(event_at),
         origin=origin,
         reason=reason,
         note=note,
         stopped_by_id=stopped_by_id,
     )
+
+
+def _storable(moment: datetime) -> datetime:
+    """Return an aware moment as this site's database columns take it: naive and local where USE_TZ is off."""
+    return moment if settings.USE_TZ else timezone.make_naive(moment)
 
 
 def apply(event: StopEvent, item_ids: Sequence[str]) -> int:

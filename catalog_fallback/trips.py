@@ -111,7 +111,7 @@ class Trip:
 
     def _refused(self, lookup: Lookup) -> Lookup:
         """Nobody may be called, so nobody who waits would fare better."""
-        if self._own is not None:
+        if self._own is not None and lookup.reason != "deadline":
             self._own.lookup = lookup
         return lookup
 

@@ -18,6 +18,7 @@ from benchmarks import (
     catalog_server,
     counting,
     growth,
+    guards,
     herd,
     hit,
     measuring,
@@ -103,7 +104,7 @@ def test_a_bar_allows_what_it_says(bar: Bar, value: float, is_allowed: bool) -> 
 
 def test_every_bar_belongs_to_a_row() -> None:
     """A renamed row would otherwise lose its bar without a sound."""
-    measured = (batch, growth, hit, miss, stampede)
+    measured = (batch, growth, guards, hit, miss, stampede)
     assert BARS.keys() <= {name for each in measured for name in each.row_names()}
 
 

@@ -15,6 +15,7 @@ import pytest
 from catalog_fallback.exceptions import (
     BudgetExhausted,
 )
+from catalog_fallback.guards import Guards, guards_of
 from catalog_fallback.off_loop import Pool, submit
 from catalog_fallback.services import guarded, time_budget
 from tests.guarded_sites import (
@@ -25,7 +26,7 @@ from tests.guarded_sites import (
     settled,
     way_plain,
 )
-from tests.shops import elsewhere
+from tests.shops import elsewhere, later
 from tests.sites import MovableClock
 
 
@@ -55,6 +56,26 @@ def test_one_object_serves_blocks_within_blocks(desk: Desk) -> None:
         with guard:
             assert desk.status().in_use == 2
     assert desk.is_idle()
+
+
+def test_threads_that_come_first_share_one_guard(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two would have a bulkhead each."""
+    begun, go, real, made = threading.Event(), threading.Event(), Guards._make, []
+
+    def slow(self: Guards, alias: str) -> Any:
+        made.append(alias)
+        begun.set()
+        assert go.wait(20)
+        return real(self, alias)
+
+    monkeypatch.setattr(Guards, "_make", slow)
+    guards = guards_of["default"]
+    one = later(lambda: guards.get("desk")[1])
+    assert begun.wait(20)
+    other = later(lambda: guards.get("desk")[1])
+    go.set()
+    assert one() is other()
+    assert made == ["desk"]
 
 
 def test_threads_share_one_object(desk: Desk) -> None:
@@ -176,6 +197,30 @@ def test_cancelled_while_the_permit_is_on_its_way(desk: Desk) -> None:
     asyncio.run(main())
     settled(desk)
     assert called == []
+
+
+def test_cancelled_while_a_refusal_is_on_its_way(desk: Desk) -> None:
+    """There is nothing to give back."""
+    desk.configure(desk={**QUICK, "MAX_CONCURRENT": 1})
+    stuck = Stuck(desk, "get_many")
+
+    @guarded("desk")
+    async def call() -> None:
+        raise AssertionError("never called")
+
+    async def main() -> None:
+        task = asyncio.create_task(call())
+        await stuck.until_reached()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        stuck.go.set()
+        drained()
+
+    with guarded("desk"):
+        asyncio.run(main())
+        assert desk.status().in_use == 1
+    assert desk.is_idle()
 
 
 def test_cancelled_when_the_permit_has_just_come(desk: Desk) -> None:

@@ -30,8 +30,8 @@ def try_again(model_admin: _ModelAdmin, request: HttpRequest, queryset: QuerySet
     moment = unanswered.now()
     chosen = UnansweredItem.objects.using(unanswered.database()).filter(pk__in=[row.pk for row in rows])
     count = chosen.update(next_try_at=moment, created_at=moment, attempts=0, given_up_at=None)
-    if rows and request.user.pk is not None:
-        LogEntry.objects.log_actions(request.user.pk, rows, CHANGE, _("Try again now."))
+    assert request.user.pk is not None  # the admin has no anonymous users
+    LogEntry.objects.log_actions(request.user.pk, rows, CHANGE, _("Try again now."))
     text = ngettext(
         "%(count)d lookup is due. The command retry_unavailable_items makes it.",
         "%(count)d lookups are due. The command retry_unavailable_items makes them.",

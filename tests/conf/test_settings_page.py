@@ -76,12 +76,6 @@ def test_the_documented_default_is_the_one_that_holds(title: str, key: str, defa
     assert plain(read(make({key: ast.literal_eval(default)}))) == plain(read(make({})))
 
 
-def test_the_list_of_keys_without_effect_names_known_keys() -> None:
-    """The list shrinks release by release."""
-    text = PAGE.read_text(encoding="utf-8").split("takes effect in a later release:**")[1].split("\n\n")[0]
-    assert set(re.findall(r"`([A-Z_]+)`", text)) <= {*CATALOG_KEYS, *SOURCE_KEYS}
-
-
 def test_the_example_of_the_page_runs() -> None:
     """The first code block is a setting with which nothing is wrong."""
     block = PAGE.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
