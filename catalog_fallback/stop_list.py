@@ -264,7 +264,7 @@ def _write_gates(entries: EntryCache, item_ids: Sequence[str], state: _State, *,
         entries.store.set_many_or_raise(tokens, entries.published_life)
         found = entries.store.get_many_or_raise(tokens)
     except Exception as error:  # noqa: BLE001 - whatever a backend raises: it did not confirm
-        logger.warning("Catalog %r: a publish to the cache failed (%s).", entries.config.alias, type(error).__name__)
+        logger.debug("Catalog %r: a publish to the cache failed (%s).", entries.config.alias, type(error).__name__)
         return set()
     return {item_id for item_id, key in keys.items() if found.get(key) == tokens[key]}
 

@@ -23,6 +23,7 @@ from tests.guarded_sites import (
     Desk,
     Provider,
     Stuck,
+    drained,
     settled,
     way_plain,
 )

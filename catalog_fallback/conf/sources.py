@@ -63,6 +63,8 @@ def read_source(alias: str, raw: object, place: Place, inherited: Inherited) -> 
     backend = paths.backend(path, own.at("BACKEND"))
     given = keys(raw if backend is None else _over_defaults(raw, backend), own, SOURCE_KEYS)
     config = None
+    if backend is not None and (missing := backend.missing_requirement()) is not None:
+        own.at("BACKEND").complain("E020", f"cannot work here: {missing}.", "Install what it names.")
     if backend is not None and given is not None:
         given = {"respect_cache_control": inherited.respect_cache_control, **given, "backend": path}
         config = _configuration(alias, given, inherited, backend)

@@ -39,6 +39,11 @@ class Source:
     #: How many items ``fetch_many`` takes in one call; 1: there is none.
     batch_size: ClassVar[int] = 1
 
+    @classmethod
+    def missing_requirement(cls) -> str | None:
+        """Return what has to be installed before this adapter can work, in words; None: nothing is missing."""
+        return None
+
     @staticmethod
     def normalize_id(item_id: str) -> str:
         """Return the ID in the one form under which it is kept and stopped; ValueError if there is none."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from catalog_fallback.results import NoReply, Reply, Request, Verdict
@@ -17,10 +17,10 @@ class BookSource(Source):
     normalize_id = staticmethod(identifiers.isbn13)
     needs_contact: ClassVar[bool] = True
 
-    def check(self) -> Iterable[str]:
-        """Complain when ISBNs cannot be checked for want of python-stdnum."""
-        missing = identifiers.missing_extra()
-        return () if missing is None else (missing,)
+    @classmethod
+    def missing_requirement(cls) -> str | None:
+        """Say so when ISBNs cannot be checked for want of python-stdnum."""
+        return identifiers.missing_extra()
 
 
 class BatchBookSource(BookSource):

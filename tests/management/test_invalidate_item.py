@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from django.core.management import call_command
 from django.utils import timezone
 
 from catalog_fallback import services
@@ -398,3 +399,14 @@ def test_what_follows_a_line_that_is_far_too_long_is_done(run: Runner) -> None:
     done = run("invalidate_item", "-", stdin=b"P001\n" + b"x" * 200_000 + b"\nP002\nno good\n")
     assert done.out == "Catalog default: 2 forgotten; 2 are no IDs of this catalog.\n"
     assert [line.split(":")[0] for line in done.err.splitlines()] == ["line 2", "line 4"]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False], ids=["terminal", "pipe"])
+def test_a_person_is_told_that_the_cache_is_not_shared(
+    monkeypatch: pytest.MonkeyPatch, is_terminal: bool, transactional_db: None
+) -> None:
+    """With a local-memory cache this command forgets for itself alone; a pipe is not disturbed by saying so."""
+    errors = io.StringIO()
+    monkeypatch.setattr(errors, "isatty", lambda: is_terminal)
+    call_command("invalidate_item", "P001", stdout=io.StringIO(), stderr=errors)
+    assert ("belongs to each process alone" in errors.getvalue()) is is_terminal

@@ -13,6 +13,7 @@ from django.db import DatabaseError
 from django.utils import timezone
 
 from catalog_fallback import notices, services
+from catalog_fallback.cache import store_of
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.management import item_lines
@@ -62,12 +63,22 @@ class Command(BaseCommand):
         config = catalog_or_exit(options["catalog"])
         action = "stop" if options["stop"] else "release" if options["release"] else "forget"
         tally = Tally(config.alias, action, options["dry_run"], changed=None if action == "forget" else 0)
+        if action == "forget":
+            self._say_whose_cache_it_is(config)
         is_whole = self._all_chunks(tally, config, options)
         with harmless_pipe():
             self.stdout.write(json.dumps(asdict(tally)) if options["json"] else _text(tally))
         if not is_whole:
             raise CommandError("Interrupted.", returncode=3)
         _exit(tally)
+
+    def _say_whose_cache_it_is(self, config: CatalogConfig) -> None:
+        """Tell a person at a terminal that no other process sees what this one forgets."""
+        if self.stderr.isatty() and store_of[config.cache].is_local:
+            self.stderr.write(
+                f"Catalog {config.alias}: its cache {config.cache!r} belongs to each process alone; what runs already "
+                "keeps its copies until they expire. Use Redis for more than one process."
+            )
 
     def _all_chunks(self, tally: Tally, config: CatalogConfig, options: dict[str, Any]) -> bool:
         """Work through all that is given; False when Ctrl-C ended it, as it ends a pipe that never ends by itself."""
