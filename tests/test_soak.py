@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 IDS = int(os.environ.get("SOAK_IDS", "10000"))
 #: Blocks of memory by which a process may grow meanwhile; a name kept of each ID would be one for each at least.
-GROWTH = 2_000 // 20
+GROWTH = IDS // 5
 
 
 def ask(first: int, count: int) -> None:
