@@ -5,9 +5,13 @@ Retries are made here and nowhere else: only where ATTEMPTS allows them, only af
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import random
+import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import NamedTuple
 
@@ -20,7 +24,7 @@ from catalog_fallback.resilience.permit import Permit
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.resilience.views import View
-from catalog_fallback.results import Attempt, NoReply, Outcome, Reply, Verdict
+from catalog_fallback.results import Attempt, Item, NoReply, Outcome, Reply, Verdict
 from catalog_fallback.sources import text
 from catalog_fallback.sources.base import Source
 from catalog_fallback.statistics import Statistics
@@ -31,6 +35,11 @@ logger = logging.getLogger("catalog_fallback")
 RETRY_PAUSE, LONGEST_RETRY_PAUSE = 0.1, 2.0
 
 NO_DIRECTIVES = Directives()
+_REASON = re.compile(r"[a-z0-9_]{1,64}")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SCALARS = frozenset({int, float, bool, type(None)})
+#: Deepest nesting of an item.
+_DEEPEST = 32
 
 
 class Answer(NamedTuple):
@@ -119,7 +128,7 @@ class Caller:
         timeout = max(min(self.config.timeout, deadline.left()), 0.001)
         reply: Reply | NoReply | None = None
         try:
-            reply = self._fetch(queries, timeout)
+            reply = _checked(self._fetch(queries, timeout))
             verdicts = self._judged(reply, queries)
         except InvalidItemID:  # the adapter's own rules: it cannot even ask for such an item
             verdicts = [classify.verdict("invalid_request")] * len(queries)
@@ -154,9 +163,56 @@ class Caller:
         if not isinstance(verdict, Verdict):
             kind = type(self.source).__name__
             raise TypeError(f"{kind}.parse() has to return a Verdict, not {type(verdict).__name__}.")
-        if verdict.outcome is Outcome.FOUND and not _is_asked_item(verdict.item, item_id):
+        _check_verdict(verdict)
+        if verdict.outcome is not Outcome.FOUND:
+            return verdict
+        if not _is_asked_item(verdict.item, item_id):
             return classify.verdict("invalid_item")
-        return verdict
+        return verdict if is_plain(verdict.item) else replace(verdict, item=_plain(verdict.item))
+
+
+def _checked(reply: object) -> Reply | NoReply:
+    """Return what an adapter's ``fetch`` brought if it is what it has to be; TypeError otherwise."""
+    if isinstance(reply, Reply):
+        is_sound = (
+            isinstance(reply.status, int) and isinstance(reply.body, bytes) and isinstance(reply.headers, Mapping)
+        )
+        if is_sound and all(isinstance(value, str) for value in reply.headers.values()):
+            return reply
+    elif isinstance(reply, NoReply) and isinstance(reply.reason, str) and _REASON.fullmatch(reply.reason):
+        return reply
+    raise TypeError("fetch() has to return a Reply with text in its headers, or a NoReply with a reason")
+
+
+def _check_verdict(verdict: Verdict) -> None:
+    """Raise TypeError for a verdict with values that the rest could not work with."""
+    wait = verdict.retry_after
+    is_wait = wait is None or (isinstance(wait, (int, float)) and math.isfinite(wait) and wait >= 0)
+    is_reason = isinstance(verdict.reason, str) and _REASON.fullmatch(verdict.reason) is not None
+    if not (isinstance(verdict.outcome, Outcome) and is_reason and is_wait):
+        raise TypeError("a Verdict needs an Outcome, a reason in lower case, and seconds or None as retry_after")
+
+
+def is_plain(value: object, depth: int = 0) -> bool:
+    """Whether a value is made of plain JSON types, so that every cache and every view can take it."""
+    if type(value) is str:
+        return _SURROGATE.search(value) is None
+    if type(value) in _SCALARS:
+        return not isinstance(value, float) or math.isfinite(value)
+    if depth >= _DEEPEST:
+        return False
+    if type(value) is dict:
+        return all(type(key) is str and is_plain(each, depth + 1) for key, each in value.items())
+    return type(value) is list and all(is_plain(each, depth + 1) for each in value)
+
+
+def _plain(item: object) -> Item:
+    """Return an item in plain JSON types; raises what cannot be said in JSON."""
+    assert isinstance(item, Mapping)
+    plain = json.loads(json.dumps(dict(item), allow_nan=False))
+    if not is_plain(plain):
+        raise ValueError("the item is nested too deep, or holds a lone surrogate")
+    return plain  # type: ignore[no-any-return]
 
 
 def _may_retry(answer: Answer) -> bool:

@@ -128,8 +128,23 @@ class Fill:
         """Answer with how another process's flight ended, or with the expired entry where that one may be shown."""
         query, old = self.query, kept.entry
         if record.may_be_stale and old is not None and self._may_be_stale(old, (), record.reason):
-            return self._stale(old, ())
+            return self.joined(self._stale(old, ()))
         return Lookup(query.item_id, query.catalog.alias, record.state, record.reason, retry_after=record.retry_after)
+
+    def has_to_ask(self, lookup: Lookup) -> bool:
+        """Whether the database has to agree before what somebody else's flight brought may be shown."""
+        return lookup.item is not None and self.query.catalog.stop_check == "database"
+
+    def joined(self, lookup: Lookup) -> Lookup:
+        """Take over what somebody else's flight brought.
+
+        Where the gate alone does not tell of a stop (STOP_CHECK="database"), this lookup may have begun after one that
+        the flight has not seen.
+        """
+        if not self.has_to_ask(lookup):
+            return lookup
+        is_stopped = stop_list.is_stopped(self.query)
+        return lookup if is_stopped is False else self._not_shown(is_stopped, None)
 
     def past_deadline(self, kept: Kept) -> Lookup:
         """Answer when the time is over: a stale entry where the site allows it, else unavailable."""

@@ -18,7 +18,7 @@ from django.db import Error as DatabaseError
 from catalog_fallback import clock, conf, services, signatures
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import InvalidationFailed, InvalidItemID
-from catalog_fallback.models import StopOrigin, StopReason
+from catalog_fallback.models import MAX_ID_LENGTH, StopOrigin, StopReason
 from catalog_fallback.sources import json_body
 
 logger = logging.getLogger("catalog_fallback")
@@ -113,7 +113,8 @@ def apply(config: CatalogConfig, notice: Notice) -> Applied | Refused:
     """Do what a notice says, to every ID that can be one; events that are not the latest ones change nothing."""
     if notice.type not in TYPES:
         return Applied(notice.type)
-    item_ids, impossible = _sorted_out(config, notice.item_ids)
+    is_kept = notice.type in _KEPT or (notice.type == "item.deleted" and config.on_deleted == "stop")
+    item_ids, impossible = _sorted_out(config, notice.item_ids, MAX_ID_LENGTH if is_kept else None)
     try:
         done = TYPES[notice.type](config.alias, notice, item_ids) if item_ids else 0
     except (InvalidationFailed, DatabaseError) as error:
@@ -163,14 +164,22 @@ def _in_part(impossible: Sequence[str], done: int) -> Refused:
     return _malformed(detail + rest, items=done, invalid_ids=[each[:80] for each in impossible[:20]])
 
 
-def _sorted_out(config: CatalogConfig, item_ids: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the different IDs in their normal form, and those that cannot be any."""
+#: Types that write every ID into the stop list.
+_KEPT = frozenset({"item.stopped", "item.released"})
+
+
+def _sorted_out(config: CatalogConfig, item_ids: Sequence[str], longest: int | None) -> tuple[list[str], list[str]]:
+    """Return the different IDs in their normal form, and those that cannot be any, or are too long to be kept."""
     possible: dict[str, None] = {}
     impossible: dict[str, None] = {}
     for item_id in item_ids:
         try:
-            possible[config.clean_id(item_id)] = None
+            clean_id = config.clean_id(item_id)
         except InvalidItemID:
+            clean_id = ""
+        if clean_id and (longest is None or len(clean_id) <= longest):
+            possible[clean_id] = None
+        else:
             impossible[item_id] = None
     return list(possible), list(impossible)
 

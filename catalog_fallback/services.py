@@ -117,7 +117,7 @@ async def afind_item(
     else:
         found = await aio.look_up(query, deadline(seconds, started_at), refresh=refresh)
     if aftermath.is_due(entries.config, found):
-        found = await in_thread(partial(aftermath.of, query, found), pool=Pool.WAITING) or found
+        found = await in_thread(partial(aftermath.of, query, found), pool=Pool.READING) or found
     if entries.config.refresh_ahead:
         refresh_ahead.notice(query, found)
     if lookup_finished.receivers:

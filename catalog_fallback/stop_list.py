@@ -99,7 +99,7 @@ def publish(catalog: str, item_ids: Sequence[str], *, reason: str = "") -> None:
     """
     entries = entries_of[catalog]
     keeps_marks = sees_old_state()
-    if keeps_marks:
+    if keeps_marks and connections[database()].in_atomic_block:
         _publish_after_commit(connections[database()], {catalog: item_ids}, reason)
     _publish_all(entries, item_ids, reason, keeps_marks=keeps_marks)
     if not _in_transaction(connections[database()]):
@@ -113,9 +113,14 @@ def publish_changes(changes: Mapping[str, Sequence[str]], *, using: str, reason:
     the rows are shown as not confirmed.
     """
     connection = connections[using]
-    if _in_transaction(connection):
+    if connection.in_atomic_block:
         _publish_after_commit(connection, changes, reason)
         return
+    if _in_transaction(connection):
+        raise InvalidationFailed(
+            "This connection is in a transaction begun by hand (set_autocommit(False)), whose end nobody tells us: use "
+            "transaction.atomic(). The rows can be published again once they are committed."
+        )
     failures = []
     for catalog, item_ids in changes.items():
         try:

@@ -41,6 +41,8 @@ _SHARED_BACKENDS = frozenset(
 )
 #: Backends whose ``incr`` gives the key the backend's default life.
 _RESETTING_BACKENDS = ("django.core.cache.backends.filebased", "django.core.cache.backends.db")
+#: Clients of django-redis whose ``touch`` reads and writes the value.
+_REWRITING_CLIENTS = frozenset({"HerdClient"})
 
 
 class Store:
@@ -132,7 +134,12 @@ class Store:
         self._attempt(lambda: self._operations.set(key, value, whole_seconds(ttl)), None)
 
     def touch(self, key: str, ttl: float) -> None:
-        """Give the key a new life, if it and the cache are there."""
+        """Give the key a new life, if it and the cache are there.
+
+        Not with a client that does so by writing the value again: it could bring back what was replaced meanwhile.
+        """
+        if type(getattr(self.backend, "client", None)).__name__ in _REWRITING_CLIENTS:
+            return
         self._attempt(lambda: self._operations.touch(key, whole_seconds(ttl)), None)
 
     def incr(self, key: str, delta: int, ttl: float) -> int | None:

@@ -75,7 +75,10 @@ class Trip:
         step: Lookup | Flight | None = self.take_up()
         if step is not None:
             return step
-        if self._joined is not None:
+        joined = self._joined
+        if joined is not None and joined.lookup is not None and self._is_answered_by(joined):
+            return self._fill.joined(joined.lookup)
+        if joined is not None:
             self._joined, self._kept = None, self._fill.entries.look(self._fill.query)
         while step is None and not self.deadline.has_passed:
             step = from_entry(self._fill, self._kept, self._seen) or self._from_sources()
@@ -91,9 +94,12 @@ class Trip:
         Asks nobody, so it may run where nothing may block; None: :meth:`advance` has to go on.
         """
         flight = self._joined
-        if flight is not None and is_answer(self._fill.query, flight.lookup, self._seen):
-            return flight.lookup
+        if flight is not None and flight.lookup is not None and self._is_answered_by(flight):
+            return None if self._fill.has_to_ask(flight.lookup) else flight.lookup
         return self._fill.past_deadline(self._kept) if self.deadline.has_passed else None
+
+    def _is_answered_by(self, flight: Flight) -> bool:
+        return is_answer(self._fill.query, flight.lookup, self._seen)
 
     def _from_sources(self) -> Lookup | Flight | None:
         """Fetch, or find whoever does; None when the cache has to be read again."""

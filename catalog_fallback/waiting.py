@@ -133,8 +133,14 @@ class Others:
         for each in self._waited:
             flight = each.flight
             if flight is not None:
-                is_ours = is_answer(each.query, flight.lookup, self._seen.get(each.query.item_id))
-                yield each, (flight.lookup if is_ours else each.kept) if flight.has_landed else None
+                yield each, self._brought(each, flight) if flight.has_landed else None
+
+    def _brought(self, waited: _Waited, flight: Flight) -> Lookup | Kept:
+        """Return what a flight that has landed is worth to one who waited for it."""
+        lookup = flight.lookup
+        if lookup is None or not is_answer(waited.query, lookup, self._seen.get(waited.query.item_id)):
+            return waited.kept
+        return self._fill_of(waited.query).joined(lookup)
 
     def _wait_a_little(self) -> None:
         flight = next((each.flight for each in self._waited if each.flight is not None), None)

@@ -375,6 +375,14 @@ def test_an_id_that_is_too_long_to_be_stopped(shop: Any) -> None:
     assert post(payload("item.updated", "x" * 256)).status_code == 200
 
 
+def test_an_id_that_cannot_be_stored_keeps_none_of_the_others_back(shop: Any) -> None:
+    """Too long for the stop list, or with a NUL that no database takes: the sender is told, the others are stopped."""
+    shop(ID_PATTERN=r"[\x00x]+")
+    reply = post(payload("item.stopped", ["x", "x" * 256, "\x00"]))
+    assert (reply.status_code, json.loads(reply.content)["items"]) == (400, 1)
+    assert services.find_item("x").is_stopped
+
+
 def test_ten_thousand_ids(shop: Any) -> None:
     """As many as one notice may name."""
     reply = post(payload("item.updated", [f"P{n}" for n in range(MAX_IDS)]))

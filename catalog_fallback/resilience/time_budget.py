@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -13,6 +12,8 @@ from catalog_fallback import clock
 
 #: Shortest budget in seconds; a smaller one is a mistake of the caller's.
 MINIMUM = 0.001
+#: Longest one; for ever, in practice.
+LONGEST = 10_000_000_000.0
 
 _shared: ContextVar[float | None] = ContextVar("catalog_fallback_deadline", default=None)
 
@@ -41,8 +42,8 @@ def checked_budget(budget: object) -> float:
     seconds = budget.total_seconds() if isinstance(budget, timedelta) else budget
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise ValueError(f"budget={budget!r} has to be seconds (int, float) or a timedelta.")
-    if not math.isfinite(seconds) or seconds < MINIMUM:
-        raise ValueError(f"budget={budget!r} has to be at least {MINIMUM} s.")
+    if not MINIMUM <= seconds <= LONGEST:
+        raise ValueError(f"budget={budget!r:.40} has to be at least {MINIMUM} s, and at most {LONGEST:.0f} s.")
     return float(seconds)
 
 

@@ -9,10 +9,14 @@ from __future__ import annotations
 import http
 import http.client
 import io
+import re
 from typing import Any, Protocol, cast
 
 from urllib3.exceptions import HeaderParsingError
 from urllib3.util.response import assert_header_parsing
+
+_LONGEST_LINE = 65_536
+_CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,15}")
 
 
 class _MakesFiles(Protocol):
@@ -58,10 +62,33 @@ class DeadlineResponse(http.client.HTTPResponse):
         if codings and (len(codings) > 1 or not self.chunked):
             raise MalformedHead("a transfer coding that was not asked for")
         lengths = {part.strip() for line in self.msg.get_all("content-length", []) for part in line.split(",")}
-        if len(lengths) > 1 or not all(length.isascii() and length.isdigit() for length in lengths):
+        if codings and lengths:
+            raise MalformedHead("a length beside a transfer coding")
+        if len(lengths) > 1 or not all(_is_length(length) for length in lengths):
             raise MalformedHead("more than one length, or one that is no number")
+
+    def _read_next_chunk_size(self) -> int:
+        """Read the size of the next chunk; http.client would also take "+d", "0xd" and "0_d" for a number."""
+        line = self.fp.readline(_LONGEST_LINE + 1)
+        size = line.split(b";", 1)[0].strip()
+        if len(line) > _LONGEST_LINE or _CHUNK_SIZE.fullmatch(size) is None:
+            self._close_conn()  # type: ignore[attr-defined]  # without a stub
+            raise ValueError("no size of a chunk")
+        return int(size, 16)
+
+    def _safe_read(self, amt: int) -> bytes:
+        """Read exactly so many bytes; where the end of a chunk is due, nothing else will do."""
+        data: bytes = super()._safe_read(amt)  # type: ignore[misc]  # without a stub
+        if amt == 2 and self.chunked and self.chunk_left == 0 and data != b"\r\n":
+            raise http.client.IncompleteRead(b"")
+        return data
 
     def _read_and_discard_trailer(self) -> None:
         super()._read_and_discard_trailer()  # type: ignore[misc]  # without a stub
         if self._reader.has_ended:
             raise http.client.IncompleteRead(b"")
+
+
+def _is_length(text: str) -> bool:
+    """Whether it is a number of bytes; a longer one than any body has would be read as none at all."""
+    return text.isascii() and text.isdigit() and len(text) <= 18

@@ -710,3 +710,22 @@ def test_a_bug_of_ours_is_not_taken_for_a_fault_of_the_source(
     monkeypatch.setattr(http.client.HTTPResponse, "begin", fail)
     with pytest.raises(AttributeError):
         get(loopback)
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "reason"),
+    [
+        (b"Content-Length: " + b"9" * 5000, b'{"item": null}', "invalid_http"),
+        (b"Content-Length: 14\r\nTransfer-Encoding: chunked", b'e\r\n{"item": null}\r\n0\r\n\r\n', "invalid_http"),
+        (b"Transfer-Encoding: chunked", b'e\r\n{"item": null}XX0\r\n\r\n', "incomplete_body"),
+        (b"Transfer-Encoding: chunked", b'+e\r\n{"item": null}\r\n0\r\n\r\n', "incomplete_body"),
+        (b"Transfer-Encoding: chunked", b'0xe\r\n{"item": null}\r\n0\r\n\r\n', "incomplete_body"),
+    ],
+    ids=["a length of 5000 digits", "length and chunks", "no end of a chunk", "a size with a sign", "a size with 0x"],
+)
+def test_framing_that_two_readers_would_understand_in_two_ways(
+    loopback: Loopback, head: bytes, body: bytes, reason: str
+) -> None:
+    """A body is complete only where its framing says so, by the rules and not by what ``int()`` takes."""
+    loopback.on_id("P001", wire.raw(b"HTTP/1.1 200 OK\r\n" + head + b"\r\n\r\n" + body))
+    assert get(loopback, "P001") == NoReply(reason)
