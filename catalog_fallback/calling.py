@@ -37,7 +37,9 @@ RETRY_PAUSE, LONGEST_RETRY_PAUSE = 0.1, 2.0
 NO_DIRECTIVES = Directives()
 _REASON = re.compile(r"[a-z0-9_]{1,64}")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SCALARS = frozenset({int, float, bool, type(None)})
+#: Size of the largest integer: a double holds as many, and every serializer takes it.
+_LARGEST_BITS = 1024
+_SCALARS = frozenset({float, bool, type(None)})
 #: Deepest nesting of an item.
 _DEEPEST = 32
 
@@ -197,6 +199,8 @@ def is_plain(value: object, depth: int = 0) -> bool:
     """Whether a value is made of plain JSON types, so that every cache and every view can take it."""
     if type(value) is str:
         return _SURROGATE.search(value) is None
+    if type(value) is int:
+        return value.bit_length() <= _LARGEST_BITS
     if type(value) in _SCALARS:
         return not isinstance(value, float) or math.isfinite(value)
     if depth >= _DEEPEST:

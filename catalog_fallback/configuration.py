@@ -7,7 +7,6 @@ without any settings.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -139,8 +138,8 @@ class CatalogConfig:
                 f"{_shown(item_id)} is no item ID of catalog {self.alias!r}: "
                 f"it has to match {self.id_pattern.pattern!r} (setting ID_PATTERN)."
             )
-        if not item_id.isprintable():
-            _refuse_unprintable(item_id, self.alias)
+        if not item_id.isascii():
+            _refuse_surrogates(item_id, self.alias)
         return item_id
 
     def _normalized(self, item_id: str) -> str:
@@ -160,9 +159,10 @@ def _shown(value: object, limit: int = 80) -> str:
     return ascii(value if len(value) <= limit else value[:limit] + "…")
 
 
-def _refuse_unprintable(item_id: str, catalog: str) -> None:
-    """Control characters and lone surrogates: no cache and no database takes all of them."""
-    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in item_id):
+def _refuse_surrogates(item_id: str, catalog: str) -> None:
+    try:
+        item_id.encode()
+    except UnicodeEncodeError as error:
         raise InvalidItemID(
-            f"{_shown(item_id)} is no item ID of catalog {catalog!r}: it holds a control character or lone surrogate."
-        )
+            f"{_shown(item_id)} is no item ID of catalog {catalog!r}: it holds a lone surrogate."
+        ) from error

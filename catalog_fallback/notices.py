@@ -169,7 +169,7 @@ _KEPT = frozenset({"item.stopped", "item.released"})
 
 
 def _sorted_out(config: CatalogConfig, item_ids: Sequence[str], longest: int | None) -> tuple[list[str], list[str]]:
-    """Return the different IDs in their normal form, and those that cannot be any, or are too long to be kept."""
+    """Return the different IDs in their normal form, and those that cannot be any, or cannot be kept."""
     possible: dict[str, None] = {}
     impossible: dict[str, None] = {}
     for item_id in item_ids:
@@ -177,7 +177,7 @@ def _sorted_out(config: CatalogConfig, item_ids: Sequence[str], longest: int | N
             clean_id = config.clean_id(item_id)
         except InvalidItemID:
             clean_id = ""
-        if clean_id and (longest is None or len(clean_id) <= longest):
+        if clean_id and (longest is None or (len(clean_id) <= longest and "\x00" not in clean_id)):
             possible[clean_id] = None
         else:
             impossible[item_id] = None

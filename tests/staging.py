@@ -266,6 +266,14 @@ def _has_snapshot(*_: object) -> bool:
     return stage.actor is not None and stage.actor.snapshot is not None
 
 
+class _Connection:
+    """The connection of whoever is on the stage: in a transaction where it looks at a snapshot."""
+
+    @property
+    def in_atomic_block(self) -> bool:
+        return _has_snapshot()
+
+
 def _after_commit(connection: object, changes: Mapping[str, list[str]], reason: str) -> None:
     """What a real transaction publishes once more after its commit is the machine's business."""
 
@@ -294,7 +302,7 @@ def staged(on_join: Callable[[Actor, Any], None] = lambda actor, name: None) -> 
         "ask": _ask,
         "sees_old_state": _has_snapshot,
         "database": lambda: "default",
-        "connections": {"default": None},
+        "connections": {"default": _Connection()},
         "_in_transaction": _has_snapshot,
         "_publish_after_commit": _after_commit,
         "_state": _state,

@@ -227,13 +227,13 @@ def test_what_is_over_already_is_not_written(shop: Shop, frozen_clock: FrozenClo
 
 
 def test_h47_what_a_serializer_refuses_is_not_kept(shop: Shop, settings: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """A careless adapter's item costs its entry, not the lookup, and not the cache for everybody else."""
+    """A careless adapter's item is a fault of the adapter's, and does not cost the cache for everybody else."""
     settings.CATALOG_FALLBACK = {
         "default": {"STOP_CHECK": "cache", "SOURCES": {"only": {"BACKEND": "tests.scripted.Unkeepable"}}},
         "good": {"STOP_CHECK": "cache", "SOURCES": {"only": fake_source({"P001": "Tea"})}},
     }
     with caplog.at_level(logging.WARNING, "catalog_fallback"):
         for _ in range(5):
-            assert shop.find().is_found
+            assert shop.find().reason == "source_error"
     shop.find(catalog="good")
     assert shop.find(catalog="good").cache == "hit"
