@@ -35,6 +35,17 @@ STAMPEDES: dict[str, float | None] = {
     "200 asyncio tasks": 10,
 }
 
+#: What the simulation's model says and its measurement has to confirm.
+SIMULATED = (
+    "hit ratio",
+    "Redis commands/s",
+    "calls of the primary/s",
+    "entries in Redis",
+    "outage, hit ratio",
+    "outage, Redis commands/s",
+    "outage, calls of the secondary/s",
+)
+
 #: Name of a row → its bar. Rows without one are there for comparison.
 BARS: dict[str, Bar] = {
     "hit, django-redis": Bar(1.20),
@@ -45,15 +56,19 @@ BARS: dict[str, Bar] = {
     "hit, STOP_CHECK=cache: database queries": Bar(0, is_exact=True),
     "one source call, keep-alive": Bar(0.60),
     "miss, django-redis": Bar(1.60),
-    "miss, django-redis: commands": Bar(9),
+    "miss, django-redis: commands": Bar(5),
+    "miss, django-redis, plain operations: commands": Bar(9),
     "miss, LocMem": Bar(1.00),
     "hit, 10,000 stopped IDs": Bar(1.15),
     "hit, 1,000,000 stopped IDs": Bar(1.15),
     "hit that asks the database, 10,000 stopped IDs": Bar(1.25),
+    "LocMem, over HTTP: blocks of memory gained": Bar(3000),
+    "django-redis: blocks of memory gained": Bar(3000),
     "hit that asks the database, 1,000,000 stopped IDs": Bar(1.25),
     "all sources refused: cache commands": Bar(2, is_exact=True),
     "all sources refused: database queries": Bar(1, is_exact=True),
     "all sources refused: calls, threads and connections": Bar(0, is_exact=True),
+    **{f"small site, {figure}: beside the model": Bar(1.2) for figure in SIMULATED},
     "100 warm items, django-redis": Bar(1.25),
     "100 warm items, django-redis: commands": Bar(1, is_exact=True),
     **{f"{scene}: upstream calls": Bar(1, is_exact=True) for scene in STAMPEDES},

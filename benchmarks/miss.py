@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import requests
@@ -19,6 +20,7 @@ _MISSES = {"miss, django-redis": "django-redis", "miss, Django's RedisCache": "d
 _NAIVE = "naive: cache.get, the call, cache.set (django-redis)"
 _QUERY = "part of a miss: the stop-list query (SQLite)"
 _COMMANDS = "miss, django-redis: commands"
+_PLAIN_COMMANDS = "miss, django-redis, plain operations: commands"
 _QUERIES = "miss: database queries"
 _DOGPILE = "dogpile.cache over Redis, mutex in the process"
 _REQUESTS_CACHE = "requests-cache over Redis"
@@ -44,7 +46,7 @@ def run(around: Surroundings, rounds: int) -> list[Row]:
 
 def row_names() -> list[str]:
     """The names of the rows of our own."""
-    return [_CALL, *_MISSES, _QUERY, _COMMANDS, _QUERIES]
+    return [_CALL, *_MISSES, _QUERY, _COMMANDS, _PLAIN_COMMANDS, _QUERIES]
 
 
 def miss_of(catalog: str, around: Surroundings) -> Case:
@@ -121,7 +123,22 @@ def _counts(around: Surroundings) -> list[Row]:
     counts = counting.commands(around.redis, miss)
     with counting.queries() as counted:
         miss()
+    with _without_scripts("django-redis"):
+        plain = counting.commands(around.redis, miss)
     return [
         Row(_COMMANDS, sum(counts.values()), note=counting.as_note(counts)),
+        Row(_PLAIN_COMMANDS, sum(plain.values()), note=counting.as_note(plain)),
         Row(_QUERIES, counted.count),
     ]
+
+
+@contextmanager
+def _without_scripts(catalog: str) -> Iterator[None]:
+    """What a server is to us that runs none."""
+    from catalog_fallback.cache import entries_of  # noqa: PLC0415  # needs settings
+
+    scripts = entries_of[catalog].store.scripts
+    assert scripts is not None
+    scripts.are_refused = True
+    yield
+    scripts.are_refused = False

@@ -16,8 +16,9 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from catalog_fallback.cache import Kept, Query, entries_of
+from catalog_fallback.crowds import Crowd, wake
 from catalog_fallback.flight_table import Flight
-from catalog_fallback.off_loop import Pool, called_back, in_thread, start, submit, surely
+from catalog_fallback.off_loop import Pool, in_thread, start, submit, surely
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
 from catalog_fallback.trips import Trip
@@ -40,19 +41,9 @@ async def look_up(query: Query, deadline: Deadline, *, refresh: bool = False) ->
     step: Lookup | Flight | None = trip.take_up() or trip.join()
     while not isinstance(step, Lookup):
         if step is not None:
-            await called_back(step.when_landed, deadline.left())
+            await _landing(step, deadline)
         step = trip.take_up() or await in_thread(trip.advance, deadline, if_never=trip.leave)
     return step
-
-
-_Brought = Sequence[tuple["asyncio.Future[Lookup | Kept]", Lookup | Kept]]
-
-
-class _Asked(NamedTuple):
-    """A read that a task waits for."""
-
-    query: Query
-    answer: asyncio.Future[Lookup | Kept]
 
 
 class _Reads:
@@ -63,59 +54,62 @@ class _Reads:
 
     def __init__(self) -> None:
         #: Loop → (catalog, whether entries are only to be looked at) → what is asked for in this turn.
-        self._asked: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, bool], list[_Asked]]]
+        self._asked: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, bool], list[_Read]]]
         self._asked = WeakKeyDictionary()
 
-    async def read(self, query: Query, deadline: Deadline, *, refresh: bool) -> Lookup | Kept:
-        """Return what the cache has; nothing when no thread was free to read it before the deadline."""
+    def read(self, query: Query, deadline: Deadline, *, refresh: bool) -> asyncio.Future[Lookup | Kept]:
+        """Return what will hold what the cache has; nothing when no thread was free to read it before the deadline."""
         loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Lookup | Kept] = loop.create_future()
         groups = self._asked.get(loop)
         if groups is None:
             groups = self._asked[loop] = {}
             loop.call_soon(self._begin, loop)
-        groups.setdefault((query.catalog.alias, refresh), []).append(_Asked(query, answer))
-        timer = loop.call_later(deadline.left(), _settle, answer, Kept())
-        try:
-            return await answer
-        finally:
-            timer.cancel()
+        reads = groups.setdefault((query.catalog.alias, refresh), [])
+        if not reads or len(reads[-1].queries) == TOGETHER:
+            reads.append(_Read([], Crowd(loop, Kept())))
+        reads[-1].queries.append(query)
+        return reads[-1].crowd.join(deadline.left())
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        for (alias, refresh), asked in self._asked.pop(loop).items():
+        for (alias, refresh), reads in self._asked.pop(loop).items():
             entries = entries_of[alias]
-            read = entries.look_many if refresh else entries.read_many
-            for first in range(0, len(asked), TOGETHER):
-                _read_together(loop, read, asked[first : first + TOGETHER])
+            for read in reads:
+                _begin(loop, read, entries.look_many if refresh else entries.read_many)
 
 
-def _read_together(
-    loop: asyncio.AbstractEventLoop,
-    read: Callable[[Sequence[Query]], Sequence[Lookup | Kept]],
-    asked: Sequence[_Asked],
+class _Read(NamedTuple):
+    """One read, and the tasks that wait for it."""
+
+    queries: list[Query]
+    crowd: Crowd[Lookup | Kept]
+
+
+def _begin(
+    loop: asyncio.AbstractEventLoop, read: _Read, function: Callable[[Sequence[Query]], Sequence[Lookup | Kept]]
 ) -> None:
     def bring(future: Future[Sequence[Lookup | Kept]]) -> None:
-        found = future.result() if future.exception() is None else [Kept()] * len(asked)
-        _deliver(loop, [(each.answer, one) for each, one in zip(asked, found, strict=True)])
+        read.crowd.let_go(future.result() if future.exception() is None else [Kept()] * len(read.crowd))
 
     def tell(future: Future[Sequence[Lookup | Kept]]) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(bring, future)
 
-    submit(Pool.READING, partial(read, [each.query for each in asked])).add_done_callback(tell)
+    submit(Pool.READING, partial(function, read.queries)).add_done_callback(tell)
 
 
-def _deliver(loop: asyncio.AbstractEventLoop, brought: _Brought, count: int = 1) -> None:
-    """Let tasks go on, one and then more in each turn, so that the thread that the first one starts can begin."""
-    for answer, found in brought[:count]:
-        _settle(answer, found)
-    if len(brought) > count:
-        loop.call_soon(_deliver, loop, brought[count:], 4 * count)
-
-
-def _settle(answer: asyncio.Future[Lookup | Kept], found: Lookup | Kept) -> None:
-    if not answer.done():
-        answer.set_result(found)
+async def _landing(flight: Flight, deadline: Deadline) -> None:
+    """Wait until the flight has landed, or the deadline has passed."""
+    if flight.has_landed:
+        return
+    loop = asyncio.get_running_loop()
+    crowds = _waiting.setdefault(loop, WeakKeyDictionary())
+    crowd = crowds.get(flight)
+    if crowd is None:
+        crowd = crowds[flight] = Crowd(loop, None)
+        flight.when_landed(partial(wake, loop, crowd))
+    await crowd.join(deadline.left())
 
 
 _reads = _Reads()
+#: Loop → flight → the tasks of the loop that wait for it.
+_waiting: WeakKeyDictionary[asyncio.AbstractEventLoop, WeakKeyDictionary[Flight, Crowd[None]]] = WeakKeyDictionary()

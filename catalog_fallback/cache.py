@@ -106,6 +106,8 @@ class EntryCache:
         self._gate_life = max(SHORT_LIFE, config.negative_ttl) + MARGIN
         self._found_life = config.ttl + config.stale_if_error + config.negative_ttl + MARGIN
         self.published_life = max(self._gate_life, self._found_life, MARKED_LIFE)
+        #: Lookups of this process that ended with a kept answer, and all others.
+        self.hits = self.misses = 0
 
     def query(self, item_id: str, language: str | None = None, vary: Mapping[str, str] | None = None) -> Query:
         """Return the question in its normal form.
@@ -114,11 +116,11 @@ class EntryCache:
         """
         config = self.config
         item_id = config.clean_id(item_id)
-        if language is None and not vary and self._takes_defaults:
+        if language is None and (vary is None or vary == _NOTHING) and self._takes_defaults:
             language, vary, variant = config.language, _NOTHING, self._variant
         else:
             language = _checked_language(config, config.language if language is None else language)
-            vary = _checked_vary(config, vary or _NOTHING)
+            vary = _checked_vary(config, _NOTHING if vary is None else vary)
             variant = _variant(language, vary)
         if item_id.isalnum() and len(item_id) <= _SHORT and item_id.isascii():
             name = entry_key = f"{self._entry_head}{item_id}}}{variant}"
@@ -188,6 +190,11 @@ class EntryCache:
         gate = self.store.get_many((query.gate_key,)).get(query.gate_key)
         return gate if type(gate) is str and len(gate) == _TOKEN_LENGTH else None
 
+    @property
+    def gate_life(self) -> float:
+        """Seconds that a gate lives which a lookup puts up."""
+        return self._gate_life
+
     def open_gate(self, query: Query) -> str | None:
         """Return the token of a gate that this caller, or somebody faster, has just put up; None without a cache."""
         token = new_token()
@@ -200,31 +207,38 @@ class EntryCache:
             return token if self.store.add(query.gate_key, token, self._gate_life) else None
         return theirs
 
-    def keep(
-        self, query: Query, gate: str, entry: Entry, *, is_new_gate: bool = False, lease_key: str | None = None
-    ) -> bool:
-        """Write the entry under the gate's token; one that is over already removes what was there.
-
-        With ``lease_key`` the lease may be deleted by the way; returns whether it was.
-        """
-        life = max(entry.expires_at, entry.stale_until) - clock.wall()
+    def keep(self, query: Query, gate: str, entry: Entry) -> None:
+        """Write the entry under the gate's token; one that is over already removes what was there."""
+        life = _life(entry)
         if life <= 0:
             self.forget(query)
-            return False
-        value = [
-            query.name,
-            gate,
-            str(entry.state),
-            entry.fetched_at,
-            entry.expires_at,
-            entry.stale_until,
-            entry.source,
-            None if entry.item is None else dict(entry.item),
-            entry.is_checked,
-        ]
-        needs_touch = not is_new_gate or self._found_life > self._gate_life
-        touched = query.gate_key if entry.state is State.FOUND and needs_touch else None
-        return self.store.set_and_touch(query.entry_key, value, life, touched, self._found_life, lease_key)
+            return
+        touched = query.gate_key if entry.state is State.FOUND else None
+        self.store.set_and_touch(query.entry_key, _encode(query, gate, entry), life, touched, self._found_life)
+
+    def keep_if_same(
+        self, query: Query, gate: str, entry: Entry, *, is_new_gate: bool, lease_key: str | None
+    ) -> tuple[bool, bool]:
+        """Look at the gate again and, if it still holds the token, write the entry under it.
+
+        Returns whether it does, and whether the lease, where its key is given, was deleted by the way.
+        """
+        life = _life(entry)
+        if life <= 0:
+            is_same = self.read_gate(query) == gate
+            if is_same:
+                self.forget(query)
+            return is_same, False
+        needs_touch = entry.state is State.FOUND and (not is_new_gate or self._found_life > self._gate_life)
+        kept = query.entry_key, _encode(query, gate, entry), life
+        return self.store.keep_under(query.gate_key, gate, kept, self._found_life if needs_touch else None, lease_key)
+
+    def note(self, lookup: Lookup) -> None:
+        """Count a lookup that has ended. Without a lock: threads may lose one now and then, and no hit waits."""
+        if lookup.cache is _HIT:
+            self.hits += 1
+        else:
+            self.misses += 1
 
     def keep_stopped(self, query: Query, gate: str) -> None:
         """Write "stopped" under the gate's token."""
@@ -235,6 +249,24 @@ class EntryCache:
     def forget(self, query: Query) -> None:
         """Remove this variant's entry."""
         self.store.delete(query.entry_key)
+
+
+def _life(entry: Entry) -> float:
+    return max(entry.expires_at, entry.stale_until) - clock.wall()
+
+
+def _encode(query: Query, gate: str, entry: Entry) -> list[Any]:
+    return [
+        query.name,
+        gate,
+        str(entry.state),
+        entry.fetched_at,
+        entry.expires_at,
+        entry.stale_until,
+        entry.source,
+        None if entry.item is None else dict(entry.item),
+        entry.is_checked,
+    ]
 
 
 def hit(query: Query, entry: Entry) -> Lookup:

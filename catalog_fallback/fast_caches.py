@@ -14,9 +14,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from catalog_fallback.redis_scripts import RedisScripts
+
 _REDIS = "redis.client.Redis"
 _DJANGO_CLIENT = "django.core.cache.backends.redis.RedisCacheClient"
 _DJANGO_REDIS_CLIENT = "django_redis.client.default.DefaultClient"
+_CLUSTER_CLIENT = "catalog_fallback.contrib.redis_cluster.ClusterClient"
 _NOT_COMPRESSED = "django_redis.compressors.identity.IdentityCompressor"
 _BEGINS_AN_INTEGER = b"0123456789+- \t\n\r\v\f"
 
@@ -27,6 +30,10 @@ class Undecodable(ValueError):
 
 class FastCache(Protocol):
     """The operations of one cache, for all threads. They raise whatever the cache raises, IGNORE_EXCEPTIONS or not."""
+
+    @property
+    def scripts(self) -> RedisScripts | None:
+        """What the server can do by itself, if it is one that can."""
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
         """Return the values under keys (at least one), None for what is missing; may raise Undecodable."""
@@ -69,6 +76,8 @@ _REPLACED = frozenset({"add", "delete", "get", "get_many", "set", "touch"})
 
 class _OverLocMem:
     """The same, without the search for characters that Memcached would refuse: our keys have none."""
+
+    scripts: RedisScripts | None = None
 
     def __init__(self, cache: Any) -> None:
         self._make_key, self._has_expired = cache.make_key, cache._has_expired
@@ -143,6 +152,7 @@ class _OverRedis:
         self._make_key = make_key
         self._encode = encode
         self._decode = decode
+        self.scripts: RedisScripts | None = RedisScripts(client, make_key, encode, decode)
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
         made = [self._make_key(key) for key in keys]
@@ -182,6 +192,16 @@ class _OverRedis:
         return "SET", self._make_key(key), self._encode(value), "EX", seconds
 
 
+class _OverCluster(_OverRedis):
+    """The same on a Redis Cluster. All keys of one item are in one slot, so that only batches have several."""
+
+    def read(self, keys: tuple[str, ...]) -> list[Any]:
+        client, made = self._client(), [self._make_key(key) for key in keys]
+        if len({client.keyslot(key) for key in made}) == 1:
+            return _decoded(self._decode, client.execute_command("MGET", *made))
+        return _decoded(self._decode, client.mget_nonatomic(made))
+
+
 def _of_django(cache: Any) -> FastCache | None:
     """One client for good. Its pool belongs to the backend, and opens its connections anew after a fork."""
     inner = cache._cache
@@ -196,10 +216,17 @@ def _of_django(cache: Any) -> FastCache | None:
 def _of_django_redis(cache: Any) -> FastCache | None:
     """The client is asked for on each call: DJANGO_REDIS_CLOSE_CONNECTION replaces it."""
     inner = cache.client
-    if _class_of(inner) != _DJANGO_REDIS_CLIENT or len(inner._server) != 1 or _class_of(inner.get_client()) != _REDIS:
+    is_cluster = _class_of(inner) == _CLUSTER_CLIENT
+    if not (is_cluster or _is_plain(inner)):
         return None
     decode = inner.decode if _class_of(inner._compressor) != _NOT_COMPRESSED else _decode_directly(inner)
-    return _OverRedis(inner.get_client, inner.make_key, inner.encode, decode)
+    return (_OverCluster if is_cluster else _OverRedis)(inner.get_client, inner.make_key, inner.encode, decode)
+
+
+def _is_plain(client: Any) -> bool:
+    """One server, and django-redis' own way to it."""
+    is_own = (_class_of(client), len(client._server)) == (_DJANGO_REDIS_CLIENT, 1)
+    return is_own and _class_of(client.get_client()) == _REDIS
 
 
 def _decode_directly(client: Any) -> Callable[[bytes], Any]:

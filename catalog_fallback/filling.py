@@ -118,9 +118,10 @@ class Fill:
         """Look at the gate again and keep what was found; return what :meth:`fetch` returns."""
         if search.state is State.UNAVAILABLE and not self._may_be_stale(old, search.trace, search.reason):
             return self._answer(search), search.reason != "deadline"
-        if gate is not None and self.entries.read_gate(self.query) == gate:
+        if gate is not None:
             lookup = self._settle(search, gate, old, is_new_gate=is_new_gate, lease=lease)
-            return lookup, search.reason != "deadline"
+            if lookup is not None:
+                return lookup, search.reason != "deadline"
         is_stopped = stop_list.is_stopped(self.query)
         return self._answer(search) if is_stopped is False else self._not_shown(is_stopped, None), False
 
@@ -156,18 +157,28 @@ class Fill:
 
     def _settle(
         self, search: Search, gate: str, old: Entry | None, *, is_new_gate: bool, lease: Lease | None
-    ) -> Lookup:
-        """The gate has not changed: keep what was found, or fall back on what was kept."""
-        if search.state is State.UNAVAILABLE and old is not None:
-            return self._stale(old, search.trace)
+    ) -> Lookup | None:
+        """Keep what was found, or fall back on what was kept; None when the gate has changed."""
         entry = entry_of(search, self.query.catalog, is_checked=not self.is_old_view)
-        if entry is not None:
-            key = None if lease is None else lease.key_to_delete
-            if self.entries.keep(self.query, gate, entry, is_new_gate=is_new_gate, lease_key=key) and lease is not None:
-                lease.was_deleted()
-        elif old is not None:
-            self.entries.forget(self.query)
-        return self._answer(search, None if entry is None else entry.expires_at)
+        if entry is None:
+            return self._unkept(search, gate, old)
+        lease_key = None if lease is None else lease.key_to_delete
+        is_same, was_deleted = self.entries.keep_if_same(
+            self.query, gate, entry, is_new_gate=is_new_gate, lease_key=lease_key
+        )
+        if was_deleted and lease is not None:
+            lease.was_deleted()
+        return self._answer(search, entry.expires_at) if is_same else None
+
+    def _unkept(self, search: Search, gate: str, old: Entry | None) -> Lookup | None:
+        if self.entries.read_gate(self.query) != gate:
+            return None
+        if old is None:
+            return self._answer(search)
+        if search.state is State.UNAVAILABLE:
+            return self._stale(old, search.trace)
+        self.entries.forget(self.query)
+        return self._answer(search)
 
     def _may_be_stale(self, old: Entry | None, trace: tuple[Attempt, ...], reason: str) -> bool:
         extra = self.query.catalog.stale_if_error

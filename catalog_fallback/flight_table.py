@@ -24,7 +24,7 @@ class Flight:
     ``ends_at``: the monotonic moment at which its owner's time is over.
     """
 
-    __slots__ = ("_callbacks", "_has_landed", "_landed", "_lock", "ends_at", "lookup")
+    __slots__ = ("__weakref__", "_callbacks", "_has_landed", "_landed", "_lock", "ends_at", "lookup")
 
     def __init__(self, ends_at: float) -> None:
         self._lock = threading.Lock()

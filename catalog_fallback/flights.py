@@ -8,21 +8,37 @@ flight takes the lease, or watches whoever has it in another process.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from dataclasses import dataclass
 
 from catalog_fallback import clock, leases, stop_list
-from catalog_fallback.cache import Entry, Kept, Query, entries_of
+from catalog_fallback.cache import Entry, Kept, Query, entries_of, new_token
 from catalog_fallback.calling import Outlook
 from catalog_fallback.filling import Fill
-from catalog_fallback.flight_table import Flight, table
+from catalog_fallback.flight_table import OVERDUE, Flight, table
 from catalog_fallback.leases import Lease
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
 from catalog_fallback.waiting import FRUITLESS, Next, from_entry, judge, pause
 
-#: Whether this context owns a flight: a lookup made by an adapter must not wait for one.
-is_flying: ContextVar[bool] = ContextVar("catalog_fallback_is_flying", default=False)
+#: Until which monotonic moment this context owns a flight: a lookup made by an adapter must not wait for one. A moment,
+#: so that whoever is torn out of a flight by an exception from outside can share others later.
+_flying_until: ContextVar[float] = ContextVar("catalog_fallback_flying_until", default=float("-inf"))
+
+
+def is_flying() -> bool:
+    """Whether this context owns a flight."""
+    return _flying_until.get() > clock.monotonic()
+
+
+def take_off(deadline: Deadline) -> Token[float]:
+    """Note that this context owns a flight until the deadline, or until the token is given to :func:`touch_down`."""
+    return _flying_until.set(deadline.at + OVERDUE)
+
+
+def touch_down(token: Token[float]) -> None:
+    """Note that the flight is over."""
+    _flying_until.reset(token)
 
 
 @dataclass(slots=True)
@@ -72,14 +88,14 @@ def join(fill: Fill, kept: Kept) -> tuple[Flight, bool] | None:
 
     Returns the flight and whether it is the caller's own: then it has to be given to :func:`board`, or landed.
     """
-    if kept.gate is None or fill.is_old_view or is_flying.get():
+    if kept.gate is None or fill.is_old_view or is_flying():
         return None
     return table.join((fill.query.entry_key, kept.gate), fill.deadline.at)
 
 
 def under_way(fill: Fill, kept: Kept) -> Flight | None:
     """Return this process's flight to wait for, if there is one: sharing it needs no guard's leave."""
-    if kept.gate is None or fill.is_old_view or is_flying.get():
+    if kept.gate is None or fill.is_old_view or is_flying():
         return None
     return table.find((fill.query.entry_key, kept.gate))
 
@@ -96,18 +112,46 @@ def board(fill: Fill, kept: Kept, outlook: Outlook, own: Flight | None = None) -
     """
     if own is not None:
         return Boarding(fill, outlook, kept.gate, flight=own)
+    is_alone = fill.is_old_view or is_flying()
+    if kept.gate is None and not is_alone and fill.entries.store.runs_scripts:
+        boarding = _board_under_new_gate(fill, outlook)
+        if boarding is not None:
+            return boarding
     gate = kept.gate or fill.entries.open_gate(fill.query)
     is_new_gate = kept.gate is None
-    if gate is None or fill.is_old_view or is_flying.get():
+    if gate is None or is_alone:
         return Boarding(fill, outlook, gate, is_new_gate)
+    return _join(fill, outlook, gate, is_new_gate=is_new_gate)
+
+
+def _join(fill: Fill, outlook: Outlook, gate: str, *, is_new_gate: bool) -> Boarding | Flight:
     flight, is_own = table.join((fill.query.entry_key, gate), fill.deadline.at)
     return Boarding(fill, outlook, gate, is_new_gate, flight) if is_own else flight
+
+
+def _board_under_new_gate(fill: Fill, outlook: Outlook) -> Boarding | Flight | None:
+    """Put up a gate and take its lease at once; None where that has to be done one by one.
+
+    The flight stands in the table before anybody can know the token: whoever reads it finds the flight.
+    """
+    token = new_token()
+    name = fill.query.entry_key, token
+    flight, _ = table.join(name, fill.deadline.at)
+    lease: Lease | str | None = None
+    try:
+        lease = leases.put_up_gate(fill.entries, fill.query, token, fill.first_call())
+    finally:
+        if not isinstance(lease, Lease):
+            table.land(name, flight)
+    if isinstance(lease, Lease):
+        return Boarding(fill, outlook, token, True, flight, lease)
+    return None if lease is None else _join(fill, outlook, lease, is_new_gate=False)
 
 
 def take_lease(boarding: Boarding) -> bool:
     """Take the lease where one is due; False when another process has it."""
     fill = boarding.fill
-    if boarding.flight is None or boarding.gate is None:
+    if boarding.flight is None or boarding.gate is None or boarding.lease is not None:
         return True
     lease = leases.take(fill.entries, fill.query, boarding.gate, fill.first_call())
     boarding.lease = lease if isinstance(lease, Lease) else None
@@ -126,12 +170,12 @@ def refresh(query: Query, deadline: Deadline, is_due: Callable[[Entry], bool]) -
     boarding = board(fill, kept, outlook)
     if isinstance(boarding, Flight):
         return
-    token = is_flying.set(True)
+    token = take_off(deadline)
     try:
         if take_lease(boarding):
             _fly(boarding, kept.entry)
     finally:
-        is_flying.reset(token)
+        touch_down(token)
         boarding.end()
 
 
@@ -140,14 +184,14 @@ def fly(boarding: Boarding, old: Entry | None, seen: Entry | None) -> Lookup | N
 
     ``old`` is the expired entry in hand, ``seen`` the entry that a ``refresh`` must not be answered with.
     """
-    token = is_flying.set(True)
+    token = take_off(boarding.fill.deadline)
     try:
         if boarding.flight is None:
             fill, is_new_gate = boarding.fill, boarding.is_new_gate
             return fill.fetch(boarding.gate, old, boarding.outlook, is_new_gate=is_new_gate)[0]
         return _lead(boarding, seen)
     finally:
-        is_flying.reset(token)
+        touch_down(token)
         boarding.end()
 
 

@@ -111,6 +111,26 @@ def take(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease 
     return False if is_mine is False else Lease(entries, query, key, owner, expires_at, entries.in_hand(query, *pair))
 
 
+def put_up_gate(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease | str | None:
+    """Put up a gate with this token and take the lease under it, for a first call of at most ``seconds``.
+
+    Returns the lease, or the token of somebody faster; None where the two have to be done one by one.
+    """
+    owner = os.urandom(8).hex()
+    key, life = entries.lease_key(query, gate), seconds + MARGIN
+    expires_at = clock.monotonic() + life
+    put_up = entries.store.put_up((query.gate_key, gate, entries.gate_life), (key, owner, life), query.entry_key)
+    if put_up is None and entries.store.runs_scripts:  # the reply may be all that was lost
+        there = entries.store.get_many((key, query.gate_key, query.entry_key))
+        put_up = there.get(key) == owner, there.get(query.gate_key), there.get(query.entry_key)
+    if put_up is None:
+        return None
+    is_ours, found, entry = put_up
+    kept = entries.in_hand(query, found, entry)
+    is_ours = is_ours and kept.gate == gate
+    return Lease(entries, query, key, owner, expires_at, kept) if is_ours else kept.gate
+
+
 def watch(entries: EntryCache, query: Query, gate: str) -> Sight:
     """Look once at lease, record, gate and entry."""
     return watch_many(entries, ((query, gate),))[0]

@@ -1,17 +1,20 @@
 """How are the misses of one ``find_items`` fetched? Side by side, by workers who do nothing else.
 
-The caller's thread does all that touches cache and database; workers only call sources. An item is started (lease,
-second look at the cache, stop list) only when a worker is free for it; what others fetch is waited for last.
+The caller's thread does all that touches entries and stop list; workers only pass the guards and call. An item is
+started (lease, second look at the cache, stop list) only when a worker is free for it; what others fetch is waited for
+last.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
 from functools import partial
+
+from django.db import connections
 
 from catalog_fallback import clock, flights, stop_list
 from catalog_fallback.cache import Entry, Kept, Query, entries_of
@@ -110,9 +113,9 @@ class Misses:
                 stage, items = work
                 queries = [item.query for item in items]
                 context = copy_context()
-                context.run(flights.is_flying.set, True)
+                context.run(flights.take_off, self._deadline)
                 call = partial(context.run, self._chain.ask, stage, queries, self._deadline, items[0].boarding.outlook)
-                self._running[pool.submit(call)] = work
+                self._running[pool.submit(_without_trace, call)] = work
             if not self._running:
                 return
             done, _ = wait(self._running, return_when=FIRST_COMPLETED)
@@ -255,3 +258,11 @@ class Misses:
 def _workers(config: CatalogConfig) -> int:
     """Return how many calls a batch makes at a time: not so many that one source's bulkhead refuses the others."""
     return min([config.max_parallel, *(source.max_concurrent for source in config.sources)])
+
+
+def _without_trace(call: Callable[[], list[Answer]]) -> list[Answer]:
+    """Guards whose state is in a database cache have opened a connection, which would outlive its thread."""
+    try:
+        return call()
+    finally:
+        connections.close_all()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -22,6 +23,8 @@ from django.core.cache.backends.locmem import LocMemCache
 from catalog_fallback import clock
 from catalog_fallback.cache_errors import VALUE_ERRORS, is_about_a_value, is_timeout
 from catalog_fallback.fast_caches import FastCache, fast_cache
+from catalog_fallback.log_events import fields
+from catalog_fallback.redis_scripts import RedisScripts
 from catalog_fallback.turns import Turns
 
 logger = logging.getLogger("catalog_fallback")
@@ -32,13 +35,15 @@ T = TypeVar("T")
 PAUSE = 5.0
 #: Errors in a row, other than a time-out, after which it does.
 ERRORS_BEFORE_PAUSE = 3
-#: An operation that took so many seconds counts as a time-out, even if it came back (IGNORE_EXCEPTIONS hides them).
-#: Not shorter: threads of a busy process wait for each other, too; redis-py gives up after 5 s where nobody says else.
+#: An operation that took so many seconds counts as a time-out, even if it came back: a backend may hide one (PyMemcache
+#: with ignore_exc), or try again by itself. Not shorter: threads of a busy process wait for each other, too.
 SLOW = 4.0
+_DJANGO_REDIS = "django_redis.cache"
 #: Backends whose objects may be used by any thread, so that asking ``caches`` once is enough.
-_SHARED_BACKENDS = frozenset(
-    {"django.core.cache.backends.locmem", "django.core.cache.backends.redis", "django_redis.cache"}
-)
+_SHARED_BACKENDS = frozenset({"django.core.cache.backends.locmem", "django.core.cache.backends.redis", _DJANGO_REDIS})
+#: Backends whose objects hold a connection that one thread at a time may use. Django makes a new object for each task
+#: and each job of a pool; one for each thread is enough.
+_CONNECTED_BACKENDS = "django.core.cache.backends.memcached"
 #: Backends whose ``incr`` gives the key the backend's default life.
 _RESETTING_BACKENDS = ("django.core.cache.backends.filebased", "django.core.cache.backends.db")
 #: Clients of django-redis whose ``touch`` reads and writes the value.
@@ -54,6 +59,7 @@ class Store:
         self._fast: FastCache | None = None
         #: For hits from another process's memory; None where there is nothing to wait for.
         self._turns: Turns | None = None
+        self._mine = threading.local()
         self._lock = threading.Lock()
         self._errors = 0
         #: Monotonic moment until which the cache is left alone; 0.0 while all is well.
@@ -90,7 +96,16 @@ class Store:
             self._shared = cache
             self._turns = None if isinstance(cache, LocMemCache) else Turns()
             self._fast = fast_cache(cache)
+        elif type(cache).__module__ == _CONNECTED_BACKENDS:
+            return self._of_thread()
         return cache
+
+    def _of_thread(self) -> BaseCache:
+        """This thread's own object, made anew after a fork: two processes must not read from one connection."""
+        mine: _OfThread | None = getattr(self._mine, "held", None)
+        if mine is None or mine.process != os.getpid():
+            mine = self._mine.held = _OfThread(caches.create_connection(self.alias))
+        return mine.cache
 
     @property
     def is_local(self) -> bool:
@@ -152,13 +167,13 @@ class Store:
     def _incr_now(self, key: str, delta: int, seconds: int) -> int | None:
         backend = self.backend
         try:
-            value = backend.incr(key, delta)
+            value = _outspoken(backend).incr(key, delta)
         except ValueError:
             return None
         if type(backend).__module__.startswith(_RESETTING_BACKENDS):
             backend.touch(key, seconds)
-        if value is None:
-            raise _Unsure("incr() returned None")
+        if value is None or isinstance(value, bool):  # PyMemcache answers False while it holds its server for dead
+            raise _Unsure(f"incr() returned {value}")
         return int(value)
 
     def add_and_get_pair(
@@ -193,6 +208,52 @@ class Store:
         self._fast.set_and_touch(*arguments)
         return arguments[-1] is not None
 
+    @property
+    def runs_scripts(self) -> bool:
+        """The cache does some steps by itself, in one round trip each."""
+        return self.scripts is not None
+
+    @property
+    def scripts(self) -> RedisScripts | None:
+        """The scripts, where the server runs them."""
+        scripts = None if self._fast is None else self._fast.scripts
+        return None if scripts is None or scripts.are_refused else scripts
+
+    def put_up(
+        self, gate: tuple[str, str, float], lease: tuple[str, str, float], entry_key: str
+    ) -> tuple[bool, Any, Any] | None:
+        """Put up a gate and take the lease with it, both given as key, value and life, in one round trip.
+
+        Returns (whether both are ours, gate, entry); None where that has to be done one by one.
+        """
+        scripts = self.scripts
+        if scripts is None:
+            return None
+        (gate_key, token, gate_life), (lease_key, owner, lease_life) = gate, lease
+        gate = gate_key, token, whole_seconds(gate_life)
+        lease = lease_key, owner, whole_seconds(lease_life)
+        return self._attempt(lambda: scripts.put_up(gate, lease, entry_key), None)
+
+    def keep_under(
+        self, gate_key: str, token: str, entry: tuple[str, Any, float], gate_life: float | None, lease_key: str | None
+    ) -> tuple[bool, bool]:
+        """Write an entry (key, value, life) if the gate still holds the token; give the gate a new life if that is due.
+
+        Returns whether it was written, and whether the lease, where one is given, was deleted with it.
+        """
+        entry_key, value, life = entry
+        scripts = self.scripts
+        if scripts is not None:
+            words = (entry_key, value, whole_seconds(life)), whole_seconds(gate_life) if gate_life else 0, lease_key
+            failed: bool | None = False
+            is_kept = self._attempt(lambda: scripts.keep(gate_key, token, *words), failed)
+            if is_kept is not None:
+                return is_kept, is_kept
+        if self.get_many((gate_key,)).get(gate_key) != token:
+            return False, False
+        touched = gate_key if gate_life else None
+        return True, self.set_and_touch(entry_key, value, life, touched, gate_life or 0.0, lease_key)
+
     def delete(self, key: str) -> None:
         """Delete, if the cache takes it."""
         self._attempt(lambda: self._operations.delete(key), None)
@@ -209,7 +270,7 @@ class Store:
     @property
     def _operations(self) -> FastCache | BaseCache:
         backend = self.backend
-        return self._fast or backend
+        return self._fast or _outspoken(backend)
 
     def _attempt(self, operation: Callable[[], T], otherwise: T) -> T:
         started = self._begin()
@@ -218,7 +279,8 @@ class Store:
         try:
             answer = operation()
         except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
-            self._failed(error, started)
+            if not is_about_a_value(error):
+                self._failed(error, started)
             return otherwise
         if self._errors or self._paused_until or clock.monotonic() - started > SLOW:
             self._came_back(started)
@@ -234,7 +296,7 @@ class Store:
     def _read_all(self, keys: tuple[str, ...]) -> Mapping[str, Any]:
         backend = self.backend
         if self._fast is None or not keys:
-            found: Mapping[str, Any] = backend.get_many(keys)
+            found: Mapping[str, Any] = _outspoken(backend).get_many(keys)
             return found
         return {key: value for key, value in zip(keys, self._fast.read(keys), strict=True) if value is not None}
 
@@ -248,7 +310,7 @@ class Store:
 
     def _get_or_none(self, key: str) -> Any:
         try:
-            return self.backend.get(key)
+            return _outspoken(self.backend).get(key)
         except VALUE_ERRORS:
             return None
 
@@ -270,7 +332,10 @@ class Store:
             is_new = not self._paused_until
             self._paused_until = clock.monotonic() + PAUSE
         if is_new:
-            logger.warning("Cache %r is left alone for %s s after %s.", self.alias, PAUSE, type(error).__name__)
+            name = type(error).__name__
+            logger.warning(
+                "Cache %r is left alone for %s s after %s.", self.alias, PAUSE, name, extra=self._paused(name)
+            )
 
     def _came_back(self, started: float) -> None:
         """An operation ended without an error: all is well again, unless it took as long as a time-out."""
@@ -280,9 +345,39 @@ class Store:
             was_paused = bool(self._paused_until)
             self._paused_until = clock.monotonic() + PAUSE if is_slow else 0.0
         if is_slow and not was_paused:
-            logger.warning("Cache %r is left alone for %s s: it took more than %s s.", self.alias, PAUSE, SLOW)
+            logger.warning(
+                "Cache %r is left alone for %s s: it took more than %s s.",
+                self.alias,
+                PAUSE,
+                SLOW,
+                extra=self._paused("slow"),
+            )
         elif was_paused and not is_slow:
-            logger.info("Cache %r answers again.", self.alias)
+            about = fields("cache_resumed", cache=self.alias, old="paused", new="ready", reason="answered")
+            logger.info("Cache %r answers again.", self.alias, extra=about)
+
+    def _paused(self, reason: str) -> dict[str, object]:
+        return fields("cache_paused", cache=self.alias, old="ready", new="paused", reason=reason, seconds=PAUSE)
+
+
+def _outspoken(backend: BaseCache) -> Any:
+    """The client below django-redis' cache: it raises a time-out that the cache hides (IGNORE_EXCEPTIONS).
+
+    Both have the same methods; the cache only decides what becomes of errors.
+    """
+    return backend.client if type(backend).__module__ == _DJANGO_REDIS else backend  # type: ignore[attr-defined]
+
+
+class _OfThread:
+    """A backend's object that is closed with the thread that uses it, or when the settings change."""
+
+    def __init__(self, cache: BaseCache) -> None:
+        self.cache = cache
+        self.process = os.getpid()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at the end of the process what it needs may be gone
+            self.cache.close()
 
 
 def whole_seconds(ttl: float) -> int:

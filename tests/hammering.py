@@ -18,12 +18,12 @@ from typing import Any, ClassVar, NamedTuple
 PATIENCE = 60
 #: Where a process kills itself → module or class, method, and whether before or after it.
 STEPS: dict[str, tuple[str, str, str]] = {
-    "after putting up the gate": ("cache.EntryCache", "open_gate", "after"),
-    "after winning the flight": ("leases", "take", "after"),
+    "after putting up the gate": ("leases", "put_up_gate", "after"),
+    "after winning the flight": ("flights", "take_lease", "after"),
     "after asking the stop list": ("stop_query", "is_stopped", "after"),
     "in the fetch": ("fallback.Chain", "search", "before"),
-    "before the entry is written": ("cache.EntryCache", "keep", "before"),
-    "after the entry is written": ("cache.EntryCache", "keep", "after"),
+    "before the entry is written": ("store.Store", "keep_under", "before"),
+    "after the entry is written": ("store.Store", "keep_under", "after"),
     "between commit and publish": ("stop_list", "publish_changes", "before"),
     "between set and reading back": ("store.Store", "set_many_or_raise", "after"),
     "before the row is confirmed": ("stop_list", "_confirm", "before"),

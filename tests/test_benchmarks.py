@@ -25,7 +25,9 @@ from benchmarks import (
     miss,
     peers,
     report,
+    simulation,
     slow_catalog,
+    soak,
     stampede,
 )
 from benchmarks.bars import BARS, Bar
@@ -33,6 +35,8 @@ from benchmarks.measuring import Timing
 from benchmarks.report import Row
 from benchmarks.site import STOP_LISTS
 from benchmarks.surroundings import Surroundings
+from catalog_fallback.cache import entries_of
+from catalog_fallback.results import Reply
 from catalog_fallback.services import find_item
 from tests import loopback as wire
 from tests import servers, sites
@@ -104,7 +108,7 @@ def test_a_bar_allows_what_it_says(bar: Bar, value: float, is_allowed: bool) -> 
 
 def test_every_bar_belongs_to_a_row() -> None:
     """A renamed row would otherwise lose its bar without a sound."""
-    measured = (batch, growth, guards, hit, miss, stampede)
+    measured = (batch, growth, guards, hit, miss, simulation, soak, stampede)
     assert BARS.keys() <= {name for each in measured for name in each.row_names()}
 
 
@@ -248,11 +252,25 @@ def test_a_hit_is_one_command(counted_site: Any, backend: str) -> None:
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_a_miss_is_at_most_nine_commands(counted_site: Any, backend: str) -> None:
-    """With plain operations, the flight across processes included."""
+def test_a_miss_is_at_most_five_commands(counted_site: Any, backend: str) -> None:
+    """With scripts, the flight across processes included."""
     url, numbers = counted_site(backend), iter(range(30))
     counts = counting.commands(url, lambda: find_item(f"P{next(numbers)}"))
+    assert sum(counts.values()) <= 5, counts
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_miss_is_at_most_nine_plain_commands(counted_site: Any, backend: str) -> None:
+    """Where the server runs no scripts."""
+    url, numbers = counted_site(backend), iter(range(30))
+    find_item("P30")
+    scripts = entries_of["default"].store.scripts
+    assert scripts is not None
+    scripts.are_refused = True
+    counts = counting.commands(url, lambda: find_item(f"P{next(numbers)}"))
     assert sum(counts.values()) <= 9, counts
+    assert "evalsha" not in counts
 
 
 @pytest.mark.django_db(transaction=True)
@@ -312,3 +330,32 @@ def test_an_event_alone_shares_one_call(loopback: wire.Loopback) -> None:
     barrier.release()
     thread.join(20)
     assert (done[0].states, len(done[0].waited), loopback.calls()) == (("found",) * 5, 5, 1)
+
+
+# ------------------------------------------------------------------------------------------------ soaking
+
+
+def test_a_soak_tells_what_was_gained_and_what_it_weighs() -> None:
+    """One row with a bar, and one for each mark."""
+    rows = soak._rows("django-redis", [soak.Weight(1000, 5000, 2**20), soak.Weight(10_000, 5100, 2**21)])
+    assert [(row.value, row.note) for row in rows] == [
+        (100, "from 1,000 to 10,000 IDs"),
+        (1.0, "5,000 blocks"),
+        (2.0, "5,100 blocks"),
+    ]
+    assert rows[0].bar is not None
+
+
+def test_the_endless_source_has_every_item() -> None:
+    """As the catalog server has it."""
+    reply = soak.Endless.fetch(None, "P001", "", {}, timeout=1)  # type: ignore[arg-type]
+    assert isinstance(reply, Reply)
+    assert json.loads(reply.body) == json.loads(catalog_server.reply("P001").split(b"\r\n\r\n")[1])
+
+
+def test_this_process_weighs_something() -> None:
+    """More than a megabyte, in more than a thousand blocks."""
+    weight = soak.weigh(3)
+    assert weight.ids == 3
+    assert weight.blocks > 1000
+    assert weight.resident > 2**20

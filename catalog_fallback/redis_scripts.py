@@ -1,0 +1,111 @@
+"""Which steps of the protocol does Redis take by itself? Two scripts that save a lookup two round trips.
+
+Both do what the plain operations do, in the same order, and nothing may come between. Their keys are all of one item,
+so that they are in one slot of a Redis Cluster. Where a server runs no scripts (a proxy, an ACL), the plain operations
+are used for good.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+#: Keys: gate, lease, entry. Put up a gate and take the lease under its token; or say what stands there.
+_PUT_UP = """
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) then
+    redis.call('SET', KEYS[2], ARGV[3], 'EX', ARGV[4])
+    return 1
+end
+return redis.call('MGET', KEYS[1], KEYS[3])
+"""
+#: Keys: gate, entry and, where it is to be deleted, lease. Write the entry if the gate is as it was, else return it.
+_KEEP = """
+local gate = redis.call('GET', KEYS[1])
+if gate ~= ARGV[1] then return gate end
+redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+if ARGV[4] ~= '0' then redis.call('EXPIRE', KEYS[1], ARGV[4]) end
+if KEYS[3] then redis.call('DEL', KEYS[3]) end
+return 1
+"""
+_DONE = 1
+#: redis-py's classes for what a server says that does not know scripts, or does not allow them.
+_REFUSALS = frozenset({"NoPermissionError", "ResponseError"})
+
+
+class RedisScripts:
+    """The scripts on one server. They raise whatever redis-py raises; None is their answer where they do not run."""
+
+    def __init__(
+        self,
+        client: Callable[[], Any],
+        make_key: Callable[[str], str],
+        encode: Callable[[Any], Any],
+        decode: Callable[[bytes], Any],
+    ) -> None:
+        self._client = client
+        self._make_key = make_key
+        self._encode = encode
+        self._decode = decode
+        #: The server does not know scripts, or does not allow them.
+        self.are_refused = False
+
+    def put_up(
+        self, gate: tuple[str, str, int], lease: tuple[str, str, int], entry_key: str
+    ) -> tuple[bool, Any, Any] | None:
+        """Put up a gate, and take the lease with it, both given as key, value and seconds.
+
+        Returns (whether both are ours, gate, entry); None also where what stands there cannot be decoded.
+        """
+        (gate_key, token, gate_life), (lease_key, owner, lease_life) = gate, lease
+        values = self._encode(token), gate_life, self._encode(owner), lease_life
+        said = self._run(_PUT_UP, (gate_key, lease_key, entry_key), values)
+        if said is None or said == _DONE:
+            return None if said is None else (True, token, None)
+        try:
+            found, entry = (None if each is None else self._decode(each) for each in said)
+        except Exception:  # noqa: BLE001 - whatever a serializer raises, the plain operations know what to do
+            return None
+        return False, found, entry
+
+    def keep(
+        self, gate_key: str, token: str, entry: tuple[str, Any, int], gate_life: int, lease_key: str | None
+    ) -> bool | None:
+        """Write an entry (key, value, seconds) if the gate holds that very token, and delete the lease.
+
+        The gate gets a new life of ``gate_life`` seconds, unless that is 0. Returns whether all that was done.
+        """
+        entry_key, value, life = entry
+        keys = (gate_key, entry_key) if lease_key is None else (gate_key, entry_key, lease_key)
+        said = self._run(_KEEP, keys, (self._encode(token), self._encode(value), life, gate_life))
+        if said is None and self.are_refused:
+            return None
+        if said is None or said == _DONE:
+            return said is not None
+        # Another token, or the same one as another version of a serializer writes it: the plain operations will see.
+        return None
+
+    def _run(self, text: str, keys: Sequence[str], values: Sequence[Any]) -> Any:
+        if self.are_refused:
+            return None
+        words = (len(keys), *map(self._make_key, keys), *values)
+        client = self._client()
+        try:
+            return _evaluated(client, text, words)
+        except Exception as error:
+            if type(error).__name__ not in _REFUSALS:
+                raise
+            self.are_refused = True
+            return None
+
+
+def _evaluated(client: Any, text: str, words: Sequence[Any]) -> Any:
+    try:
+        return client.execute_command("EVALSHA", _digests[text], *words)
+    except Exception as error:
+        if type(error).__name__ != "NoScriptError":
+            raise
+    return client.execute_command("EVAL", text, *words)
+
+
+_digests = {text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest() for text in (_PUT_UP, _KEEP)}

@@ -1,0 +1,95 @@
+"""Do tasks that wait together go on together, and each when its own time is over?"""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from catalog_fallback.crowds import Crowd, wake
+
+
+async def a_crowd(count: int, seconds: float = 60.0) -> tuple[Crowd[str], list[asyncio.Future[str]]]:
+    """A crowd of the running loop, and what each of so many waits for."""
+    crowd = Crowd(asyncio.get_running_loop(), "too late")
+    return crowd, [crowd.join(seconds) for _ in range(count)]
+
+
+def test_everybody_gets_his_own_answer() -> None:
+    """In the order of coming, however many there are."""
+
+    async def run() -> list[str]:
+        crowd, futures = await a_crowd(30)
+        crowd.let_go([str(number) for number in range(30)])
+        return list(await asyncio.gather(*futures))
+
+    assert asyncio.run(run()) == [str(number) for number in range(30)]
+
+
+def test_the_first_goes_on_before_the_others() -> None:
+    """One in this turn of the loop, more in each that follows."""
+
+    async def run() -> list[int]:
+        crowd, futures = await a_crowd(30)
+        crowd.let_go(["now"] * 30)
+        done = [sum(future.done() for future in futures)]
+        while done[-1] < 30:
+            await asyncio.sleep(0)
+            done.append(sum(future.done() for future in futures))
+        return done
+
+    assert asyncio.run(run()) == [1, 5, 21, 30]
+
+
+def test_who_was_cancelled_disturbs_nobody() -> None:
+    """The others have their own answers still."""
+
+    async def run() -> list[str]:
+        crowd, futures = await a_crowd(3)
+        futures[1].cancel()
+        crowd.let_go(["a", "b", "c"])
+        return [await futures[0], await futures[2]]
+
+    assert asyncio.run(run()) == ["a", "c"]
+
+
+@pytest.mark.parametrize("first", [0.0, 60.0], ids=["the first is the shorter", "the first is the longer"])
+def test_only_whose_time_is_over_goes_on_without(first: float) -> None:
+    """One timer serves everybody, and is set anew for the next."""
+
+    async def run() -> tuple[str, bool]:
+        crowd = Crowd(asyncio.get_running_loop(), "too late")
+        one, other = crowd.join(first), crowd.join(60.0 - first)
+        short, long = (one, other) if first == 0.0 else (other, one)
+        answer = await short
+        is_waiting = not long.done()
+        crowd.let_all_go("here")
+        assert await long == "here"
+        return answer, is_waiting
+
+    assert asyncio.run(run()) == ("too late", True)
+
+
+def test_one_after_the_other_runs_out_of_time() -> None:
+    """The timer is set for the next one as long as somebody waits."""
+
+    async def run() -> list[str]:
+        crowd = Crowd(asyncio.get_running_loop(), "too late")
+        return list(await asyncio.gather(*(crowd.join(0.001 * number) for number in range(5))))
+
+    assert asyncio.run(run()) == ["too late"] * 5
+
+
+def test_a_thread_wakes_a_crowd_and_survives_a_closed_loop() -> None:
+    """Nobody waits in a loop that is closed."""
+    crowds: list[tuple[asyncio.AbstractEventLoop, Crowd[None]]] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        crowds.append((loop, Crowd(loop, None)))
+        future = crowds[0][1].join(60.0)
+        await asyncio.to_thread(wake, *crowds[0])
+        assert await future is None
+
+    asyncio.run(run())
+    wake(*crowds[0])

@@ -1,0 +1,188 @@
+"""Do the scripts do what the plain operations do, and does everything work where a server runs none?"""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.cache import BaseCache, caches
+
+from catalog_fallback import leases, services
+from catalog_fallback.cache import entries_of, new_token
+from catalog_fallback.leases import Lease
+from catalog_fallback.store import Store
+from tests import servers
+from tests.sites import Site, found
+
+redis = pytest.importorskip("redis")
+pytest.importorskip("django_redis")
+
+DJANGO_REDIS = "django_redis.cache.RedisCache"
+#: Name → backend and options.
+BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {
+    "django": ("django.core.cache.backends.redis.RedisCache", {}),
+    "django-redis pickle": (DJANGO_REDIS, {}),
+    "django-redis json": (DJANGO_REDIS, {"SERIALIZER": "django_redis.serializers.json.JSONSerializer"}),
+    "django-redis zlib": (DJANGO_REDIS, {"COMPRESSOR": "django_redis.compressors.zlib.ZlibCompressor"}),
+}
+TOKEN, THEIRS = "o" + "a" * 32, "o" + "b" * 32
+GATE, LEASE = ("gate", TOKEN, 300.0), ("lease", "me", 30.0)
+ENTRY = ("entry", ["name", TOKEN, {"id": "P001"}], 60.0)
+
+Opened = tuple[Store, BaseCache]
+
+
+@pytest.fixture(params=BACKENDS)
+def opened(request: pytest.FixtureRequest, settings: Any, redis_url: str) -> Opened:
+    """A store and its cache, empty, over each backend."""
+    backend, options = BACKENDS[request.param]
+    settings.CACHES = {
+        "default": {"BACKEND": backend, "LOCATION": redis_url, "OPTIONS": options, "KEY_PREFIX": uuid.uuid4().hex[:8]}
+    }
+    store = Store("default")
+    store.get_pair("gate", "entry")
+    assert store.runs_scripts
+    return store, caches["default"]
+
+
+def life(cache: Any, key: str) -> int:
+    """Seconds that a key has to live; -2 where there is none."""
+    if hasattr(cache, "client"):
+        return int(cache.client.get_client().ttl(cache.client.make_key(key)))
+    return int(cache._cache.get_client(None).ttl(cache.make_key(key)))
+
+
+# ------------------------------------------------------------------------------------------------ gate and lease
+
+
+def test_a_new_gate_comes_with_its_lease(opened: Opened) -> None:
+    """Both are there, with their own lives."""
+    store, cache = opened
+    assert store.put_up(GATE, LEASE, "entry") == (True, TOKEN, None)
+    assert (cache.get("gate"), cache.get("lease")) == (TOKEN, "me")
+    assert (299 <= life(cache, "gate") <= 300, 29 <= life(cache, "lease") <= 30) == (True, True)
+
+
+def test_somebody_faster_keeps_his_gate(opened: Opened) -> None:
+    """What stands there is returned, and nothing is written, no lease either."""
+    store, cache = opened
+    cache.set("gate", THEIRS, 100)
+    cache.set("entry", ["theirs"], 100)
+    assert store.put_up(GATE, LEASE, "entry") == (False, THEIRS, ["theirs"])
+    assert (cache.get("gate"), cache.get("lease")) == (THEIRS, None)
+    assert life(cache, "gate") <= 100
+
+
+def test_a_gate_that_cannot_be_read_is_left_to_the_plain_operations(opened: Opened) -> None:
+    """They know how to replace it."""
+    store, cache = opened
+    raw(cache, "gate", b"\xc1\x80\x05junk")
+    assert store.put_up(GATE, LEASE, "entry") is None
+    assert cache.get("lease") is None
+
+
+# ------------------------------------------------------------------------------------------------ gate and entry
+
+
+@pytest.mark.parametrize(
+    ("gate_life", "lease_key", "gate_lives", "is_deleted"),
+    [(None, None, range(1, 101), False), (500.0, "lease", range(499, 501), True)],
+    ids=["nothing but the entry", "with the gate's life and the lease"],
+)
+def test_an_entry_is_written_under_its_gate(
+    opened: Opened, gate_life: float | None, lease_key: str | None, gate_lives: range, is_deleted: bool
+) -> None:
+    """The gate's life and the lease are touched only where that is asked for."""
+    store, cache = opened
+    cache.set("gate", TOKEN, 100)
+    cache.set("lease", "me", 30)
+    assert store.keep_under("gate", TOKEN, ENTRY, gate_life, lease_key)[0]
+    assert cache.get("entry") == ENTRY[1]
+    assert 59 <= life(cache, "entry") <= 60
+    assert life(cache, "gate") in gate_lives
+    assert (cache.get("lease") is None) is is_deleted
+
+
+@pytest.mark.parametrize("gate", [THEIRS, None], ids=["another token", "no gate"])
+def test_nothing_is_written_under_another_gate(opened: Opened, gate: str | None) -> None:
+    """Neither entry nor lives; the lease stays for its owner to give back."""
+    store, cache = opened
+    if gate is not None:
+        cache.set("gate", gate, 100)
+    cache.set("lease", "me", 30)
+    assert store.keep_under("gate", TOKEN, ENTRY, 500.0, "lease") == (False, False)
+    assert (cache.get("entry"), cache.get("lease")) == (None, "me")
+    assert life(cache, "gate") <= 100
+
+
+def test_the_same_token_written_by_another_version_counts(settings: Any, redis_url: str) -> None:
+    """Bytes that differ are decoded before anybody says that the gate has changed."""
+    settings.CACHES = {"default": {"BACKEND": DJANGO_REDIS, "LOCATION": redis_url, "KEY_PREFIX": uuid.uuid4().hex[:8]}}
+    store, cache = Store("default"), caches["default"]
+    raw(cache, "gate", pickle.dumps(TOKEN, protocol=2))
+    assert store.get_many(("gate",)) == {"gate": TOKEN}
+    assert store.keep_under("gate", TOKEN, ENTRY, 500.0, None)[0]
+    assert cache.get("entry") == ENTRY[1]
+
+
+def raw(cache: Any, key: str, value: bytes) -> None:
+    """Write bytes past the serializer."""
+    if hasattr(cache, "client"):
+        cache.client.get_client().set(cache.client.make_key(key), value, ex=300)
+    else:
+        cache._cache.get_client(None).set(cache.make_key(key), value, ex=300)
+
+
+# ------------------------------------------------------------------------------------------------ servers
+
+
+def test_a_server_that_forgot_its_scripts_is_told_again(opened: Opened, redis_url: str) -> None:
+    """After a restart, or a SCRIPT FLUSH, the text is sent once."""
+    store, cache = opened
+    with redis.Redis.from_url(redis_url) as server:
+        server.script_flush()
+    assert store.put_up(GATE, LEASE, "entry") == (True, TOKEN, None)
+    assert store.keep_under("gate", TOKEN, ENTRY, None, None) == (True, True)
+    assert cache.get("entry") == ENTRY[1]
+    assert store.runs_scripts
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("backend", ["django_redis.cache.RedisCache", BACKENDS["django"][0]])
+def test_a_server_that_allows_no_scripts(site: Site, valkey: servers.Valkey, backend: str) -> None:
+    """The plain operations are used for good, and the cache is not taken for broken."""
+    with redis.Redis.from_url(valkey.url) as server:
+        server.execute_command("ACL", "SETUSER", "default", "-@scripting")
+    site.cache_in(backend, LOCATION=valkey.url)
+    site.say(found(name="Tea"))
+    for _ in range(4):
+        assert site.find(refresh=True).is_found
+    store = entries_of["default"].store
+    assert (store.runs_scripts, store.is_in_trouble) == (False, False)
+    services.invalidate_item("P001")
+    assert [site.find().cache for _ in range(2)] == ["miss", "hit"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lost_reply_loses_no_lease(site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script ran, and only its answer got lost: gate and lease are found to be ours."""
+    site.cache_in(DJANGO_REDIS, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex[:8])
+    entries = entries_of["default"]
+    query, token = entries.query("P001"), new_token()
+    entries.look(query)
+    execute: Callable[..., Any] = redis.Redis.execute_command
+
+    def lose(self: Any, *args: Any, **options: Any) -> Any:
+        answer = execute(self, *args, **options)
+        if args[0] in {"EVALSHA", "EVAL"}:
+            raise redis.ConnectionError("closed by the server")
+        return answer
+
+    monkeypatch.setattr(redis.Redis, "execute_command", lose)
+    lease = leases.put_up_gate(entries, query, token, 2.0)
+    assert isinstance(lease, Lease)
+    assert lease.kept.gate == token
+    assert leases.watch(entries, query, token).owner == lease.owner
