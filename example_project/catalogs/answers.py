@@ -10,7 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply, and how it is sent: after ``delay`` seconds, in pieces of one byte every ``drip`` seconds, or not."""
+    """A reply, and how it is sent: after ``delay`` seconds, in pieces of one byte every ``drip`` seconds, or not.
+
+    ``cut_after`` is after how many bytes of its body it hangs up; None sends all of them.
+    """
 
     status: int
     body: bytes
@@ -19,6 +22,7 @@ class Answer:
     delay: float = 0.0
     drip: float = 0.0
     hangs_up: bool = False
+    cut_after: int | None = None
 
 
 def as_json(value: Any, status: int = 200) -> Answer:

@@ -69,7 +69,7 @@ class Switchboard:
             nothing=healthy_answer(catalog, ("NO-SUCH-ITEM",) * len(item_ids)),
             other=healthy_answer(catalog, (other_id(catalog, item_ids),)),
         )
-        return fault.apply(healthy)
+        return fault(healthy)
 
     def _healthy(self, catalog: str, item_ids: tuple[str, ...]) -> Answer:
         if len(item_ids) == 1 and (recorded := self._recorded.get((catalog, item_ids[0]))):
@@ -147,8 +147,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if answer.drip:
             self.drip(answer)
-        else:
-            self.wfile.write(answer.body)
+            return
+        self.wfile.write(answer.body[: answer.cut_after])
+        self.close_connection = self.close_connection or answer.cut_after is not None
 
     def drip(self, answer: Answer) -> None:
         for byte in answer.body:

@@ -5,11 +5,12 @@
 ``CATALOG_CONTACT``     mail address that they are told then
 ``CATALOG_SERVER``      where the simulated catalogs are (``manage.py run_catalogs``)
 ``REDIS_URL``           cache and shared state in Redis or Valkey; otherwise in the memory of each process
+``CACHE_TIMEOUT``       seconds after which that Redis counts as down (default: 0.25)
 ``CACHE_DIRECTORY``     cache in files: several processes on one machine, for a demonstration only
 ``CACHE_PREFIX``        what keys in that cache begin with
 ``EXAMPLE_VAR``         where everything is that is made while it runs (default: ``example_project/var``)
 ``EXAMPLE_DATA``        directory of the SQLite file (default: the same)
-``EXAMPLE_DEBUG=0``     as in production; then a web server has to serve the static files
+``EXAMPLE_DEBUG=0``     as in production: no buttons that break things, and a web server serves the static files
 ======================  =============================================================================================
 """
 
@@ -17,6 +18,8 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+
+from django.utils.translation import gettext_lazy as _
 
 from portal.environment import VAR, environment, notice_secret, secret_key
 
@@ -31,6 +34,7 @@ WSGI_APPLICATION = "portal.wsgi.application"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
+LOCALE_PATHS = [Path(__file__).resolve().parent.parent / "locale"]
 STATIC_URL = "static/"
 STATIC_ROOT = DATA / "static"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
@@ -93,7 +97,8 @@ LOGGING = {
 def _cache() -> dict[str, Any]:
     """Redis where there is one: what all processes of a site have to share lives here."""
     if url := _environment.get("REDIS_URL"):
-        timeouts = {"SOCKET_CONNECT_TIMEOUT": 0.25, "SOCKET_TIMEOUT": 0.25}
+        seconds = float(_environment.get("CACHE_TIMEOUT", "0.25"))
+        timeouts = {"SOCKET_CONNECT_TIMEOUT": seconds, "SOCKET_TIMEOUT": seconds}
         return {"BACKEND": "django_redis.cache.RedisCache", "LOCATION": url, "OPTIONS": timeouts}
     options = {"MAX_ENTRIES": 100_000}
     if directory := _environment.get("CACHE_DIRECTORY"):
@@ -118,6 +123,15 @@ def _simulated(path: str, live: str | None = None) -> dict[str, str]:
     return {"URL": f"{CATALOG_SERVER}{path}"}
 
 
+#: What people call the catalogs.
+CATALOG_NAMES = {
+    "default": _("Things, by article number"),
+    "shop": _("Things, with stale answers and own data"),
+    "books": _("Books, by ISBN"),
+    "products": _("Products, by barcode"),
+    "papers": _("Papers, by DOI"),
+}
+
 CATALOG_FALLBACK = {
     # Things by article number: two sources that speak the package's own envelope.
     "default": {
@@ -127,8 +141,27 @@ CATALOG_FALLBACK = {
         },
         "TTL": 60,
         "BUDGET": 3.0,
-        # Deletion notices are posted to /catalog/default/notices/; the page "Send a notice" does it.
+        # Deletion notices are posted to /catalog/default/notices/; a button of the demo does it.
         "NOTICE_SECRETS": [notice_secret(SECRET_KEY)],
+    },
+    # The same things for an impatient shop: kept for seconds, then shown stale or as the shop's own words.
+    "shop": {
+        "SOURCES": {
+            "primary": {
+                "URL": f"{CATALOG_SERVER}/primary/items/{{id}}",
+                "TIMEOUT": 0.5,
+                "BREAKER": {"CONSECUTIVE_FAILURES": 3, "OPEN_FOR": 10},
+            },
+            "secondary": {
+                "URL": f"{CATALOG_SERVER}/secondary/items/{{id}}",
+                "TIMEOUT": 0.5,
+                "RATE_LIMIT": {"CALLS": 10, "PER": 30},
+            },
+        },
+        "TTL": 5,
+        "STALE_IF_ERROR": 30,
+        "BUDGET": 1.5,
+        "FALLBACK": "portal.own_data.own_words",
     },
     # Books by ISBN: openBD first, because it knows Japanese books best, then Open Library.
     "books": {

@@ -30,6 +30,12 @@ def state() -> dict[str, dict[str, Any]] | None:
     return catalogs
 
 
+def calls() -> dict[str, int] | None:
+    """How often each simulated catalog was called, by its own count; None where their server does not run."""
+    catalogs = state()
+    return None if catalogs is None else {name: int(row["calls"]) for name, row in catalogs.items()}
+
+
 def switch(catalog: str, fault: str) -> bool:
     """Give a simulated catalog this fault; False where that could not be done."""
     return _post(f"/_faults/{quote(catalog, safe='')}", fault=fault)

@@ -18,6 +18,8 @@ from tour.steps import STEPS, Shown, take
 from tour.visitor import Facts, Visitor
 
 USUAL_PORT = 8000
+#: Where the running demo says its address.
+SITE = "EXAMPLE_SITE"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -27,6 +29,8 @@ def main(arguments: Sequence[str]) -> int:
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     try:
         with stoppable():
+            if not options.check:
+                refuse_a_second_one()
             print("Setting up the site, its catalogs and its cache …", flush=True)
             with stage(_port(options.port, is_check=options.check), options.recorded) as scene:
                 return check(scene) if options.check else show(scene)
@@ -76,16 +80,18 @@ def show(scene: Stage) -> int:
 def _where(scene: Stage) -> str:
     manage = f"{_shown(Path(sys.executable))} {_shown(PROJECT / 'manage.py')}"
     return f"""
-  The site     {scene.site}/
-  Break things {scene.site}/faults/
-  The admin    {scene.site}/admin/   {USERNAME} / {scene.password}
-  The cache    {scene.cache}
+  The site   {scene.site}/
+             look items up, break the catalogs, send 50 callers at once
+  The admin  {scene.site}/admin/   {USERNAME} / {scene.password}
+  The cache  {scene.cache}
 
-Three things to try in another terminal:
+To try in another terminal:
 
-  {manage} lookup_item 9784063879179 --catalog books
-  {manage} invalidate_item P001 --stop legal
-  {manage} lookup_item P002 --explain
+  Look a book up             {manage} lookup_item 9784063879179 --catalog books
+  Say what would happen      {manage} lookup_item P002 --explain
+  Withdraw an item …         {manage} invalidate_item P001 --stop legal
+  … and undo that            {manage} invalidate_item P001 --release
+  See how the catalogs are   {manage} catalog_status
 
 Ctrl-C ends it all."""
 
@@ -98,15 +104,22 @@ def _shown(path: Path) -> str:
         return str(path)
 
 
+def refuse_a_second_one() -> None:
+    """Raise DemoFailed where a demo runs already: commands could not tell which of the two is meant."""
+    running = running_demo()
+    if running:
+        where = f" at {running[SITE]}/" if SITE in running else ""
+        raise DemoFailed(f"Another demo runs already{where}: use that one, or end it with Ctrl-C in its terminal.")
+
+
 @contextmanager
 def _commands_join(scene: Stage) -> Iterator[None]:
     """While the demo runs, ``manage.py`` in another terminal works on its data."""
-    if running_demo():
-        raise DemoFailed("Another demo runs already: end that one first.")
+    refuse_a_second_one()
     RUNNING.unlink(missing_ok=True)
     RUNNING.parent.mkdir(parents=True, exist_ok=True)
     RUNNING.touch(mode=0o600)
-    RUNNING.write_text(json.dumps({"PID": os.getpid(), **scene.environment}), encoding="utf-8")
+    RUNNING.write_text(json.dumps({"PID": os.getpid(), SITE: scene.site, **scene.environment}), encoding="utf-8")
     try:
         yield
     finally:
@@ -141,12 +154,22 @@ def _last_lines(log: Path, count: int = 30) -> str:
 
 def _step_text(number: int, shown: Shown) -> str:
     facts = shown.facts
-    lines = [f"\n{number:>2}. {shown.step.title}", *(f"      {done}" for done in shown.done), _answer(facts)]
+    lines = [f"\n{number:>2}. {shown.step.title}", *(f"      {done}" for done in shown.done), *_answers(facts)]
     for attempt in facts.get("trace", ()):
         took = f"{attempt['elapsed_ms']:.1f} ms" if attempt["called"] else "not called"
         lines.append(f"        {attempt['source']:<14}{attempt['outcome']:<11}{attempt['reason']:<18}{took:>10}")
     lines += [f"    ✗ WRONG: {complaint}" for complaint in shown.complaints] or ["    ✓ as expected"]
     return "\n".join(lines)
+
+
+def _answers(facts: Facts) -> Iterator[str]:
+    """What a step brought: a lookup in one line, and what many callers at once got."""
+    if "callers" in facts:
+        calls = f"{facts['calls']} call{'' if facts['calls'] == 1 else 's'}"
+        states = ", ".join(f"{count} × {state}" for state, count in facts["states"].items())
+        yield f"    → {facts['callers']} callers: {states}; {calls}, all answered within {facts['took'] * 1000:.0f} ms"
+    if "state" in facts or "callers" not in facts:
+        yield _answer(facts)
 
 
 def _answer(facts: Facts) -> str:

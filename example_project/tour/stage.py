@@ -65,6 +65,8 @@ def stage(port: int, recorded: Path | None) -> Iterator[Stage]:
                 "PYTHONIOENCODING": "utf-8",
                 "EXAMPLE_DATA": str(directory),
                 "CATALOG_SERVER": f"http://127.0.0.1:{catalogs_port}",
+                # Long enough for 50 callers on a busy computer: what is shown is a catalog that fails, not the cache.
+                "CACHE_TIMEOUT": "2",
                 "CACHE_PREFIX": f"demo-{secrets.token_hex(4)}",
                 **environment,
             },
@@ -115,6 +117,6 @@ def _catalogs(scene: Stage, port: int, recorded: Path | None) -> Iterator[None]:
 @contextmanager
 def _site(scene: Stage, port: int) -> Iterator[None]:
     command = [sys.executable, str(PROJECT / "manage.py"), "runserver", "--noreload", f"127.0.0.1:{port}"]
-    says = "Starting development server at"
+    says = f"development server at {scene.site}/"  # what kind of one, some versions of Django say and some do not
     with server(command, says=says, log=scene.directory / "site.log", environment=scene.environment):
         yield

@@ -63,6 +63,16 @@ def lookup_item(item_id: str, catalog: str = "default") -> Act:
     return lambda visitor: visitor.look_up_by_command(item_id, catalog)
 
 
+def hammer(item_id: str) -> Act:
+    """Press the button that sends 50 callers at once."""
+    return lambda visitor: visitor.hammer(item_id)
+
+
+def press(action: str, item_id: str) -> Act:
+    """Press a button of the page about an item."""
+    return lambda visitor: visitor.press(action, item_id)
+
+
 def fault(catalog: str, name: str) -> Act:
     """Break or mend a simulated catalog."""
 
@@ -161,6 +171,21 @@ STEPS = (
         {"state": "found", "source": "primary", "asked": ["primary found"]},
     ),
     Step(
+        "50 callers at the same moment, and the catalog needs 0.3 seconds: it is called once",
+        (fault("primary", "lag"), hammer("P001"), fault("primary", "ok")),
+        {"callers": 50, "states": {"found": 50}, "total": 1, "calls": 1},
+    ),
+    Step(
+        "The same while nobody can answer: one search, and everybody is told that it could not find out",
+        (fault("primary", "slow"), fault("secondary", "503"), hammer("P404")),
+        {"callers": 50, "states": {"unavailable": 50}, "calls": 2},
+    ),
+    Step(
+        "Healthy again: the item is in the cache since the 50 callers",
+        (fault("primary", "ok"), fault("secondary", "ok"), look_up("P001")),
+        {"state": "found", "source": "primary", "cache": "hit", "calls": 0},
+    ),
+    Step(
         "A command in another process forgets the kept answer: it is fetched anew",
         (command("invalidate_item", "P001"), look_up("P001")),
         {"command": "done", "state": "found", "cache": "miss", "asked": ["primary found"]},
@@ -175,6 +200,11 @@ STEPS = (
             "asked": [],
             "calls": 0,
         },
+    ),
+    Step(
+        "The whole cache is lost: the item is still stopped, as the stop list is in the database",
+        (press("flush", "P001"), look_up("P001")),
+        {"state": "stopped", "name": None, "asked": [], "calls": 0},
     ),
     Step(
         "A command says the same of it",

@@ -7,10 +7,11 @@ import re
 import shlex
 import time
 from collections.abc import Callable, Mapping
+from http.cookiejar import CookieJar
 from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlencode
-from urllib.request import urlopen
+from urllib.request import HTTPCookieProcessor, Request, build_opener, urlopen
 
 from tour.processes import DemoFailed
 from tour.stage import Stage
@@ -39,6 +40,15 @@ class Visitor:
 
         return self._counted(ask)
 
+    def hammer(self, item_id: str, catalog: str = "default") -> Facts:
+        """Press the button "50 callers": how often they called is what the catalogs counted themselves."""
+        return self._counted(lambda: _hammer_facts(self._press("hammer", {"catalog": catalog, "id": item_id})))
+
+    def press(self, action: str, item_id: str, catalog: str = "default") -> Facts:
+        """Press a button of the page about an item; its answer is not looked at."""
+        self._press(action, {"catalog": catalog, "id": item_id})
+        return {}
+
     def switch(self, catalog: str, fault: str) -> None:
         """Give a simulated catalog a fault."""
         self.done.append(f"the catalog {catalog} now: {fault}")
@@ -66,6 +76,24 @@ class Visitor:
         elapsed, after = time.monotonic() - started, self.calls()
         return {**facts, "calls": sum(after.values()) - sum(before.values()), "seconds": elapsed}
 
+    def _press(self, action: str, fields: Mapping[str, str]) -> bytes:
+        """Post a form as a browser does: with the cookie and the token of the page that it is on."""
+        self.done.append(f"POST /do/{action}/ {shlex.join(f'{name}={value}' for name, value in fields.items())}")
+        jar = CookieJar()
+        browser = build_opener(HTTPCookieProcessor(jar))
+        try:
+            browser.open(f"{self.stage.site}/", timeout=TIMEOUT).close()
+            token = next((cookie.value or "" for cookie in jar if cookie.name == "csrftoken"), "")
+            body = urlencode({**fields, "csrfmiddlewaretoken": token}).encode()
+            form = Request(f"{self.stage.site}/do/{action}/", body, {"Accept": "application/json"})
+            with browser.open(form, timeout=TIMEOUT) as reply:
+                return bytes(reply.read())
+        except HTTPError as error:
+            with error:
+                return error.read()
+        except OSError as error:
+            raise DemoFailed(f"the site does not answer: {error}") from error
+
     def _get(self, path: str) -> tuple[int, str, bytes]:
         self.done.append(f"GET {path}")
         try:
@@ -88,6 +116,16 @@ def _facts(text: str) -> Facts:
     except (ValueError, LookupError, TypeError):
         return {"state": f"no lookup but: {_gist(text)}"}
     return facts
+
+
+def _hammer_facts(body: bytes) -> Facts:
+    """The facts in the report of the hammer; where it is none, what was there instead."""
+    text = body.decode("utf-8", "replace")
+    try:
+        report = json.loads(text)
+        return {name: report[name] for name in ("callers", "states", "total")} | {"took": float(report["seconds"])}
+    except (ValueError, LookupError, TypeError):
+        return {"state": f"no report but: {_gist(text)}"}
 
 
 def _gist(text: str) -> str:

@@ -116,6 +116,11 @@ def test_the_other_id_is_another_one_that_exists(catalog: str) -> None:
         pytest.param("404", 404, b"<!doctype html>", id="404"),
         pytest.param("429", 429, b"<!doctype html>", id="429"),
         pytest.param("503", 503, b"<!doctype html>", id="503"),
+        pytest.param("503-wait", 503, b"<!doctype html>", id="503-wait"),
+        pytest.param("500", 500, b"<!doctype html>", id="500"),
+        pytest.param("401", 401, b"<!doctype html>", id="401"),
+        pytest.param("login", 200, b"<!doctype html>", id="login"),
+        pytest.param("no-store", 200, b"asked", id="no-store"),
         pytest.param("redirect", 302, b"<!doctype html>", id="redirect"),
         pytest.param("garbage", 200, b'{"item": \xff', id="garbage"),
         pytest.param("huge", 200, b"asked   ", id="huge"),
@@ -123,26 +128,35 @@ def test_the_other_id_is_another_one_that_exists(catalog: str) -> None:
 )
 def test_a_fault_changes_what_is_sent(fault: str, status: int, begins: bytes) -> None:
     """Each fault makes another reply of the healthy one."""
-    answer = FAULTS[fault].apply(HEALTHY)
+    answer = FAULTS[fault](HEALTHY)
     assert answer.status == status
     assert answer.body.startswith(begins)
 
 
 def test_faults_that_carry_headers_or_size() -> None:
-    """A 429 says when to come back, a redirect where to go, and the huge reply is over the usual limit."""
-    assert FAULTS["429"].apply(HEALTHY).headers == {"Retry-After": "5"}
-    assert FAULTS["redirect"].apply(HEALTHY).headers == {"Location": "/elsewhere"}
-    assert len(FAULTS["huge"].apply(HEALTHY).body) > 1_048_576
+    """Some say when to come back, a redirect where to go; one forbids keeping; the huge one is over the usual limit."""
+    assert FAULTS["429"](HEALTHY).headers == {"Retry-After": "5"}
+    assert FAULTS["503-wait"](HEALTHY).headers == {"Retry-After": "5"}
+    assert FAULTS["503"](HEALTHY).headers == {}
+    assert FAULTS["no-store"](HEALTHY).headers == {"Cache-Control": "no-store"}
+    assert FAULTS["redirect"](HEALTHY).headers == {"Location": "/elsewhere"}
+    assert len(FAULTS["huge"](HEALTHY).body) > 1_048_576
 
 
 @pytest.mark.parametrize(
     ("fault", "changed"),
-    [("slow", {"delay": 10.0}), ("drip", {"drip": 0.5}), ("down", {"hangs_up": True})],
-    ids=["slow", "drip", "down"],
+    [
+        ("lag", {"delay": 0.3}),
+        ("slow", {"delay": 10.0}),
+        ("drip", {"drip": 0.5}),
+        ("down", {"hangs_up": True}),
+        ("cut", {"cut_after": 2}),
+    ],
+    ids=["lag", "slow", "drip", "down", "cut"],
 )
 def test_a_fault_changes_how_it_is_sent(fault: str, changed: dict[str, object]) -> None:
     """Slow, dripping and dead catalogs send the healthy reply in another way."""
-    answer = FAULTS[fault].apply(HEALTHY)
+    answer = FAULTS[fault](HEALTHY)
     assert {name: getattr(answer, name) for name in changed} == changed
     assert answer.body == b"asked"
 
@@ -151,6 +165,13 @@ def test_down_closes_the_connection_without_a_word(catalogs: CatalogServer, cata
     """A caller of a dead catalog sees the end of the connection, not a reply."""
     catalogs.switchboard.switch("primary", "down")
     with pytest.raises(http.client.RemoteDisconnected):
+        get(f"{catalogs_url}/primary/items/P001")
+
+
+def test_a_cut_body_is_shorter_than_its_head_says(catalogs: CatalogServer, catalogs_url: str) -> None:
+    """The reply promises more bytes than come before the connection ends."""
+    catalogs.switchboard.switch("primary", "cut")
+    with pytest.raises(http.client.IncompleteRead):
         get(f"{catalogs_url}/primary/items/P001")
 
 

@@ -21,6 +21,7 @@ def site(settings: Any, catalogs_url: str, transactional_db: None) -> Iterator[C
     """A browser on the example site, which really runs: it posts to its own address."""
     settings.INSTALLED_APPS = [*settings.INSTALLED_APPS, "catalogs", "portal"]
     settings.ROOT_URLCONF = "portal.urls"
+    settings.DEBUG = True
     settings.CATALOG_FALLBACK = {
         "default": {
             "SOURCES": {"primary": {"URL": f"{catalogs_url}/primary/items/{{id}}"}},
@@ -65,6 +66,14 @@ def test_nobody_answers(site: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("portal.notices.TIMEOUT", 0.000001)
     page = shown(site.post("/notices/", {"id": "P001", "type": "item.stopped"}, follow=True))
     assert "Nobody answered" in page
+
+
+def test_only_a_demonstration_has_it(site: Client, settings: Any) -> None:
+    """A site in production signs no notices for its visitors."""
+    settings.DEBUG = False
+    assert site.get("/notices/").status_code == 404
+    assert site.post("/notices/", {"id": "P001", "type": "item.stopped"}).status_code == 404
+    assert not StoppedItem.objects.exists()
 
 
 @pytest.mark.parametrize("form", [{"id": "no good", "type": "item.stopped"}, {"id": "P001", "type": "x"}, {}])

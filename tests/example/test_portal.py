@@ -2,47 +2,20 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.conf import settings as site_settings
-from django.core.cache import cache
-from django.test import Client, override_settings
+from django.test import Client
 
 from catalog_fallback.results import Outcome, State
 from catalog_fallback.services import stop_item
 from catalogs.server import CatalogServer
 from portal import environment, wording
+from tests.example.pages import text_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-POLICY = re.compile(r"default-src 'none'; style-src 'self';")
-
-
-@pytest.fixture
-def site(catalogs_url: str) -> Iterator[Client]:
-    """A browser on the example site, whose catalogs are the simulated ones."""
-    sources = {name: {"URL": f"{catalogs_url}/{name}/items/{{id}}"} for name in ("primary", "secondary")}
-    with override_settings(
-        INSTALLED_APPS=[*site_settings.INSTALLED_APPS, "catalogs", "portal"],
-        MIDDLEWARE=["portal.middleware.content_security_policy", *site_settings.MIDDLEWARE],
-        ROOT_URLCONF="portal.urls",
-        CATALOG_SERVER=catalogs_url,
-        CATALOG_FALLBACK={"default": {"SOURCES": sources, "KEY_PREFIX": "portal"}},
-    ):
-        yield Client()
-    cache.clear()
-
-
-def text_of(page: bytes) -> str:
-    """What a person reads on a page."""
-    without_tags = re.sub(r"<[^>]+>", " ", page.decode())
-    return " ".join(html.unescape(without_tags).split())
 
 
 def test_the_first_page_explains_itself(site: Client) -> None:
@@ -78,8 +51,8 @@ def test_unavailable_never_says_that_there_is_no_such_item(site: Client, catalog
     """The headline of "could not find out" is not that of "not found"."""
     catalogs.switchboard.switch("primary", "down")
     page = site.get("/", {"catalog": "default", "id": "P404"}).content.decode()
-    assert '<h2 id="headline">Could not find out</h2>' in page
-    assert wording.STATES[State.NOT_FOUND].meaning not in page
+    assert '<h2 id="headline" data-announce>Could not find out</h2>' in page
+    assert str(wording.STATES[State.NOT_FOUND].meaning) not in page
 
 
 def test_a_stopped_item_is_not_shown(site: Client) -> None:
@@ -134,58 +107,6 @@ def test_a_program_gets_the_lookup_with_its_trace(site: Client) -> None:
     assert [attempt["outcome"] for attempt in lookup["trace"]] == ["not_found", "found"]
 
 
-@pytest.mark.parametrize("path", ["/", "/?catalog=default&id=P001", "/faults/"], ids=["form", "answer", "faults"])
-def test_pages_keep_to_their_policy(site: Client, path: str) -> None:
-    """A strict policy is sent, and the pages hold no script, no inline style and nothing from elsewhere."""
-    page = site.get(path)
-    assert POLICY.match(page.headers["Content-Security-Policy"])
-    assert "script-src" not in page.headers["Content-Security-Policy"]
-    assert not re.search(rb"<script|<style|\sstyle=|\son\w+=|(src|href)=.https?:", page.content)
-
-
-def test_the_admin_may_run_its_own_scripts(site: Client) -> None:
-    """The admin needs scripts, from this site only."""
-    assert "script-src 'self';" in site.get("/admin/login/").headers["Content-Security-Policy"] + ";"
-
-
-# ------------------------------------------------------------------------------------------------ faults
-
-
-def test_a_fault_is_switched_on_the_page(site: Client, catalogs: CatalogServer) -> None:
-    """The page gives a catalog a fault, says so, and heals them all."""
-    page = site.post("/faults/", {"catalog": "primary", "fault": "slow"}, follow=True)
-    assert "primary now: slow" in text_of(page.content)
-    assert catalogs.switchboard.as_dict()["primary"]["fault"] == "slow"
-    page = site.post("/faults/", {"reset": "1"}, follow=True)
-    assert "All catalogs are healthy" in text_of(page.content)
-    assert catalogs.switchboard.as_dict()["primary"]["fault"] == "ok"
-
-
-@pytest.mark.parametrize(
-    "form",
-    [{"catalog": "primary", "fault": "rain"}, {"catalog": "tertiary", "fault": "ok"}, {}],
-    ids=["fault", "catalog", "nothing"],
-)
-def test_nonsense_is_refused(site: Client, catalogs: CatalogServer, form: dict[str, str]) -> None:
-    """A form that was tampered with changes nothing."""
-    before = catalogs.switchboard.as_dict()
-    assert "There is no such catalog or fault" in text_of(site.post("/faults/", form, follow=True).content)
-    assert catalogs.switchboard.as_dict() == before
-
-
-def test_switching_needs_a_token(site: Client, catalogs: CatalogServer) -> None:
-    """Another site cannot break the catalogs."""
-    assert Client(enforce_csrf_checks=True).post("/faults/", {"reset": "1"}).status_code == 403
-
-
-def test_without_catalogs_the_page_says_how_to_start_them(site: Client) -> None:
-    """A site whose simulated catalogs do not run says so."""
-    with override_settings(CATALOG_SERVER="http://127.0.0.1:9"):
-        assert "run_catalogs" in text_of(site.get("/faults/").content)
-        page = site.post("/faults/", {"reset": "1"}, follow=True)
-        assert "do not run" in text_of(page.content)
-
-
 # ------------------------------------------------------------------------------------------------ words, environment
 
 
@@ -203,6 +124,37 @@ def test_every_state_and_outcome_has_words() -> None:
 def test_reason_words(reason: str, words: str) -> None:
     """A reason without words of its own is still readable."""
     assert wording.reason_words(reason) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0.0012, "1.2 ms"),
+        (0.25, "250 ms"),
+        (1.0, "1 s"),
+        (1.04, "1 s"),
+        (2.5, "2.5 s"),
+        (42.4, "42 s"),
+        (600.0, "10 min"),
+        (86_400.0, "24 h"),
+    ],
+)
+def test_seconds_in_words(seconds: float, words: str) -> None:
+    """A span of time is shown in the unit that suits it."""
+    assert wording.seconds_words(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("item_id", "catalog", "command"),
+    [
+        ("P001", "default", "invalidate_item P001 --release"),
+        ("10.1/(a)", "papers", "invalidate_item '10.1/(a)' --catalog papers --release"),
+    ],
+    ids=["default", "quoted"],
+)
+def test_the_undo_command(item_id: str, catalog: str, command: str) -> None:
+    """It can be pasted into a terminal as it is."""
+    assert wording.undo_command(item_id, catalog) == f".venv/bin/python example_project/manage.py {command}"
 
 
 @pytest.mark.parametrize(

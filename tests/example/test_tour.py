@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -20,7 +21,7 @@ from tour import main
 from tour.processes import DemoFailed, Stopped, free_port, server, stoppable
 from tour.stage import Stage
 from tour.steps import STEPS, Shown, Step, complaints, look_up, take, within_budget
-from tour.visitor import Visitor
+from tour.visitor import Facts, Visitor, _hammer_facts
 
 #: How Linux shows processes; elsewhere the tests that count them are skipped.
 PROCESSES = Path("/proc/self/stat")
@@ -130,9 +131,52 @@ def test_a_shown_step_holds_its_trace() -> None:
         assert words in text
 
 
+REPORT = {"callers": 50, "states": {"found": 50}, "total": 1, "seconds": 0.25, "calls": {"primary": 1}}
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(
+            json.dumps(REPORT), {"callers": 50, "states": {"found": 50}, "total": 1, "took": 0.25}, id="report"
+        ),
+        pytest.param('{"error": "no"}', {"state": 'no report but: {"error": "no"}'}, id="refused"),
+        pytest.param("<title>Forbidden</title>", {"state": "no report but: Forbidden"}, id="page"),
+    ],
+)
+def test_the_report_of_many_callers(body: str, expected: Facts) -> None:
+    """What is no report is shown for what it is."""
+    assert _hammer_facts(body.encode()) == expected
+
+
+def test_many_callers_are_shown_in_one_line() -> None:
+    """How many there were, what they got, and how often the catalogs were called."""
+    facts = {**_hammer_facts(json.dumps(REPORT).encode()), "calls": 1}
+    assert list(main._answers(facts)) == ["    → 50 callers: 50 × found; 1 call, all answered within 250 ms"]
+
+
+def test_a_stop_is_shown_with_its_undo(tmp_path: Path) -> None:
+    """Who is told how to withdraw an item is told how to bring it back."""
+    text = main._where(Stage("http://127.0.0.1:8000", "", "secret", "nothing", tmp_path, {}))
+    assert re.search(r"invalidate_item P001 --stop legal\n.*undo.*invalidate_item P001 --release\n", text)
+
+
+def test_a_second_demo_is_refused_at_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Before anything is set up, with the address of the first one."""
+    monkeypatch.setattr(main, "running_demo", lambda: {main.SITE: "http://127.0.0.1:8000"})
+    monkeypatch.setattr(main, "stage", lambda *args: pytest.fail("nothing is set up"))
+    assert main.main([]) == 1
+    assert "Another demo runs already at http://127.0.0.1:8000/" in capsys.readouterr().err
+
+
 def test_the_tour_sees_every_state() -> None:
     """Found, not found, unavailable and stopped are all on the tour."""
-    assert {step.expect["state"] for step in STEPS} == {"found", "not_found", "unavailable", "stopped"}
+    assert {step.expect["state"] for step in STEPS if "state" in step.expect} == {
+        "found",
+        "not_found",
+        "unavailable",
+        "stopped",
+    }
 
 
 # ------------------------------------------------------------------------------------------------ processes
