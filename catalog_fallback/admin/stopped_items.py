@@ -7,18 +7,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.utils import display_for_value
+from django.contrib.admin.utils import display_for_value, unquote
 from django.contrib.admin.views.main import ORDER_VAR
 from django.core.exceptions import NON_FIELD_ERRORS, PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.templatetags.static import static
+from django.urls import NoReverseMatch, path, reverse
 from django.utils import timezone
 from django.utils.html import format_html
+from django.utils.http import urlencode
 from django.utils.safestring import SafeString
 from django.utils.translation import gettext_lazy as _
 
-from catalog_fallback import conf
-from catalog_fallback.admin import actions
+from catalog_fallback.admin import actions, bulk_pages, bulk_work
+from catalog_fallback.admin.bulk_forms import catalog_choices
+from catalog_fallback.admin.careful_lists import CarefulAdmin
+from catalog_fallback.admin.row_verbs import RELEASE, REPUBLISH, STOP
 from catalog_fallback.admin.searching import CappedPaginator, CatalogFilter, ConfirmedFilter, matching
 from catalog_fallback.admin.telling import tell_after_deletion, tell_whether_confirmed
 from catalog_fallback.models import StopOrigin, StoppedItem
@@ -26,25 +30,31 @@ from catalog_fallback.models import StopOrigin, StoppedItem
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    _ModelAdmin = admin.ModelAdmin[StoppedItem]
     _ModelForm = forms.ModelForm[StoppedItem]
 else:
-    _ModelAdmin = admin.ModelAdmin
     _ModelForm = forms.ModelForm
 
 
-def _catalogs() -> list[tuple[str, str]]:
-    return [(alias, alias) for alias in conf.catalogs()]
+#: The page that says what a lookup of an ID would meet now.
+LOOK_UP = "admin:catalog_fallback_catalogsource_lookup"
 
 
 class StoppedItemForm(_ModelForm):
     """A new row's catalog is one of the settings; what is wrong with an ID is said by the model."""
 
-    catalog = forms.ChoiceField(label=_("Catalog"), choices=_catalogs)
+    catalog = forms.ChoiceField(
+        label=_("Catalog"), choices=catalog_choices, help_text=_("The catalog that the ID belongs to.")
+    )
 
     class Meta:
         model = StoppedItem
         fields = ("catalog", "item_id", "is_active", "reason", "note")
+        help_texts: ClassVar[dict[str, Any]] = {
+            "item_id": _("In any spelling that the catalog takes; it is stored in its normal form."),
+            "is_active": _("Ticked: the item is neither fetched nor shown. Unticked: it is released."),
+            "reason": _("Visitors may be told: “legal” answers with status 451, the others with 410."),
+            "note": _("Why, for your colleagues. Visitors never see it."),
+        }
         error_messages: ClassVar[dict[str, Any]] = {
             NON_FIELD_ERRORS: {
                 "unique_together": _(
@@ -60,7 +70,7 @@ class StoppedItemForm(_ModelForm):
 
 
 @admin.register(StoppedItem)
-class StoppedItemAdmin(_ModelAdmin):
+class StoppedItemAdmin(CarefulAdmin):
     """The stop list. An ID cannot be changed into another one: its row also orders the events of that ID."""
 
     form = StoppedItemForm
@@ -98,13 +108,35 @@ class StoppedItemAdmin(_ModelAdmin):
             return _with_icon("icon-alert.svg", _("not confirmed"))
         return display_for_value(row.published_at, "")
 
+    @admin.display(description=_("now"))
+    def look_up(self, row: StoppedItem) -> SafeString:
+        """Link to the page that says what a lookup would meet now."""
+        query = urlencode({"catalog": row.catalog, "item_id": row.item_id})
+        label = _("Look up {item_id}").format(item_id=row.item_id)
+        address = f"{reverse(LOOK_UP, current_app=self.admin_site.name)}?{query}"
+        return format_html('<a href="{}" aria-label="{}">{}</a>', address, label, _("look it up"))
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        """Whoever may look at the sources may look an ID up."""
+        columns = list(self.list_display)
+        if _may_look_up(request):
+            columns.insert(columns.index("state") + 1, "look_up")
+        return columns
+
     def get_fields(self, request: HttpRequest, obj: StoppedItem | None = None) -> Any:
         """A row that does not exist yet has nothing to show but the form."""
-        return self.fields if obj else StoppedItemForm.Meta.fields
+        if obj is None:
+            return StoppedItemForm.Meta.fields
+        return (*self.fields, "look_up") if _may_look_up(request) else self.fields
 
     def get_readonly_fields(self, request: HttpRequest, obj: StoppedItem | None = None) -> Any:
         """Catalog and ID are chosen once."""
-        return (*self.readonly_fields, "catalog", "item_id") if obj else self.readonly_fields
+        return (*self.readonly_fields, "look_up", "catalog", "item_id") if obj else self.readonly_fields
+
+    def get_urls(self) -> list[Any]:
+        """Add the page for lists of IDs."""
+        page = self.admin_site.admin_view(bulk_pages.page(self))
+        return [path("bulk/", page, name=bulk_pages.URL_NAME), *super().get_urls()]
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[StoppedItem], search_term: str
@@ -120,7 +152,23 @@ class StoppedItemAdmin(_ModelAdmin):
         for name in actions.PERMISSIONS.keys() & set(request.POST.getlist("action")):
             if not getattr(self, f"has_{actions.PERMISSIONS[name]}_permission")(request):
                 raise PermissionDenied
-        return super().changelist_view(request, extra_context)
+        may_bulk = bulk_pages.may_open(self, request)
+        return super().changelist_view(request, {"may_bulk": may_bulk, **(extra_context or {})})
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Offer the actions on the row's own page too."""
+        verbs = [STOP, RELEASE, REPUBLISH] if self.has_change_permission(request) else []
+        return super().change_view(request, object_id, form_url, {"verbs": verbs, **(extra_context or {})})
+
+    def history_view(
+        self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """Show the list as well that the row's last stop or release came with: it has one entry for all its rows."""
+        row = self.get_object(request, unquote(object_id))
+        entry = row and bulk_work.entry_of(row)
+        return super().history_view(request, object_id, {"bulk_entry": entry, **(extra_context or {})})
 
     def save_model(self, request: HttpRequest, obj: StoppedItem, form: Any, change: bool) -> None:
         """Note who changed it; all but a new note is an event of now."""
@@ -141,6 +189,17 @@ class StoppedItemAdmin(_ModelAdmin):
         items: Collection[tuple[str, str]] = list(queryset.values_list("catalog", "item_id"))
         super().delete_queryset(request, queryset)
         tell_after_deletion(request, items)
+
+
+def _may_look_up(request: HttpRequest) -> bool:
+    """Whether there is a page for it, and this person may open it."""
+    if not request.user.has_perm("catalog_fallback.view_catalogsource"):
+        return False
+    try:
+        reverse(LOOK_UP)
+    except NoReverseMatch:
+        return False
+    return True
 
 
 def _with_icon(icon: str, word: Any) -> SafeString:

@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
 from catalog_fallback import unanswered
+from catalog_fallback.admin.careful_lists import CarefulAdmin
 from catalog_fallback.models import UnansweredItem
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from django.utils.functional import _StrPromise
 
     _ModelAdmin = admin.ModelAdmin[UnansweredItem]
-else:
-    _ModelAdmin = admin.ModelAdmin
 
 
 @admin.action(permissions=["change"], description=gettext_lazy("Try again now"))
@@ -61,7 +60,7 @@ class GivenUpFilter(admin.SimpleListFilter):
 
 
 @admin.register(UnansweredItem)
-class UnansweredItemAdmin(_ModelAdmin):
+class UnansweredItemAdmin(CarefulAdmin):
     """The rows are written by lookups and by the command; nobody writes them by hand."""
 
     list_display = ("item_id", "catalog", "language", "reason", "attempts", "next_try_at", "created_at", "given_up_at")

@@ -1,15 +1,15 @@
-"""How is the state of the sources shown? As tables for people, and as plain values for programs."""
+"""How is the state of the sources shown on a terminal? As tables for people."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from catalog_fallback.management.printing import aligned, plain
 from catalog_fallback.resilience.breaker_record import BreakerState
-from catalog_fallback.statistics import WINDOW, Figures
+from catalog_fallback.statistics import WINDOW
 from catalog_fallback.status import CatalogStatus, SourceStatus
+from catalog_fallback.status_values import PERCENTILES
 from catalog_fallback.waits import Waits
 
 #: Why a breaker is in its state, for people.
@@ -27,17 +27,16 @@ _WHY_NOT = {
     "isolated": "",
     "rate_limited": "RATE_LIMIT is used up",
 }
-_PERCENTILES = (50, 95, 99)
 _NOTHING = "-"
 
 
-def shown(status: CatalogStatus) -> str:
+def shown(status: CatalogStatus, *, database_answers: bool = True) -> str:
     """Return one catalog for people."""
     guards = [("SOURCE", "STATE", "WHY", "SINCE", "MAY BE CALLED"), *map(_guard, status.sources)]
     calls = [_CALLS, *map(_calls, status.sources)]
     limits = [("SOURCE", "RUNNING HERE", "RATE LIMIT", "COOL-DOWN"), *map(_limits, status.sources)]
     parts = [
-        _head(status),
+        _head(status, database_answers=database_answers),
         aligned(guards),
         f"\n  Calls of the last {WINDOW / 60:.0f} minutes",
         aligned(calls, "    "),
@@ -49,7 +48,7 @@ def shown(status: CatalogStatus) -> str:
     return "\n".join(parts)
 
 
-def _head(status: CatalogStatus) -> str:
+def _head(status: CatalogStatus, *, database_answers: bool) -> str:
     cache = f"cache {plain(status.config.state_cache)}"
     lines = [f"Catalog {plain(status.config.alias)}"]
     if not status.answers:
@@ -58,6 +57,13 @@ def _head(status: CatalogStatus) -> str:
         lines.append(f"  All processes share this state ({cache}).")
     else:
         lines.append(f"  Each process has a state of its own ({cache} is not shared): this is the one of this command.")
+    if not database_answers:
+        lines.append("  The database does not answer: who isolated what, and why, is not known.")
+    if status.answered.ratio is not None:
+        part = f"{status.answered.hits} of {status.answered.lookups} lookups ({status.answered.ratio:.0%})"
+        lines.append(f"  The cache answered {part} of the last {WINDOW / 60:.0f} minutes.")
+    if status.disabled:
+        lines.append(f"  Switched off in the settings: {', '.join(source.alias for source in status.disabled)}")
     return "\n".join(lines)
 
 
@@ -84,13 +90,13 @@ def _may_be_called(source: SourceStatus) -> str:
     return ", ".join(part for part in ("no", why, wait) if part)
 
 
-_CALLS = ("SOURCE", "CALLS", "FAILED", "TIMED OUT", *(f"P{each}" for each in _PERCENTILES), "LAST FAILURE")
+_CALLS = ("SOURCE", "CALLS", "FAILED", "TIMED OUT", *(f"P{each}" for each in PERCENTILES), "LAST FAILURE")
 
 
 def _calls(source: SourceStatus) -> tuple[object, ...]:
     figures = source.figures
     last = figures.last_failure
-    latencies = (_latency(figures.percentile(each)) for each in _PERCENTILES)
+    latencies = (_latency(figures.percentile(each)) for each in PERCENTILES)
     failure = _NOTHING if last is None else f"{last.reason}, {_moment(last.at)}"
     return source.config.alias, figures.calls, figures.failures, figures.timeouts, *latencies, failure
 
@@ -132,73 +138,3 @@ def _latency(seconds: float | None) -> str:
     if seconds is None:
         return _NOTHING
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-
-
-# ------------------------------------------------------------------------------------------------ for programs
-
-
-def plain_values(status: CatalogStatus) -> dict[str, Any]:
-    """Return one catalog as JSON-ready values: durations in seconds, moments in ISO 8601."""
-    waits = status.waits
-    return {
-        "catalog": status.config.alias,
-        "state_cache": status.config.state_cache,
-        "is_shared": status.is_shared,
-        "cache_answers": status.answers,
-        "sources": [_plain_source(source) for source in status.sources],
-        "waits": {
-            "sources": dict(waits.calls),
-            "all_calls": waits.all_calls,
-            "budget": waits.budget,
-            "lookup": waits.lookup,
-            "outer_timeout": waits.outer,
-            "fits": waits.fits,
-        },
-    }
-
-
-def _plain_source(source: SourceStatus) -> dict[str, Any]:
-    guard, refusal, cool_down, row = source.guard, source.guard.refusal, source.guard.cool_down, source.isolated
-    return {
-        "source": source.config.alias,
-        "state": str(guard.state),
-        "reason": guard.reason,
-        "since": _iso(guard.since),
-        "may_call": refusal is None,
-        "refusal": None if refusal is None else refusal.reason,
-        "retry_after": None if refusal is None else refusal.retry_after,
-        "isolated": None if row is None else _plain_row(row),
-        "calls": _plain_calls(source.figures),
-        "cool_down": None if cool_down is None else cool_down.retry_after,
-        "rate_limit": None if guard.calls_left is None else _plain_rate(source),
-        "running_here": guard.in_use,
-        "max_concurrent": source.config.max_concurrent,
-        "late_results_here": guard.late_results,
-    }
-
-
-def _plain_row(row: Any) -> dict[str, Any]:
-    by = None if row.isolated_by is None else row.isolated_by.get_username()
-    return {"reason": row.reason, "since": row.isolated_at.isoformat(), "by": by}
-
-
-def _plain_calls(figures: Figures) -> dict[str, Any]:
-    last = figures.last_failure
-    return {
-        "window": WINDOW,
-        "made": figures.calls,
-        "failed": figures.failures,
-        "timed_out": figures.timeouts,
-        **{f"p{each}": figures.percentile(each) for each in _PERCENTILES},
-        "last_failure": None if last is None else {"reason": last.reason, "at": _iso(last.at)},
-    }
-
-
-def _plain_rate(source: SourceStatus) -> dict[str, Any]:
-    limit = source.config.rate_limit
-    assert limit is not None
-    return {"calls": limit.calls, "per": limit.per, "left": source.guard.calls_left}
-
-
-def _iso(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()

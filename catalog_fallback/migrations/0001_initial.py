@@ -49,8 +49,8 @@ class Migration(migrations.Migration):
                 ('isolated_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL, verbose_name='isolated by')),
             ],
             options={
-                'verbose_name': 'isolated source',
-                'verbose_name_plural': 'isolated sources',
+                'verbose_name': 'source',
+                'verbose_name_plural': 'sources',
                 'ordering': ('catalog', 'source'),
                 'permissions': (('operate_catalogsource', 'Can isolate, restore and reset sources'),),
                 'constraints': [models.UniqueConstraint(fields=('catalog', 'source'), name='catalog_fallback_source')],

@@ -26,8 +26,9 @@ class CatalogSource(models.Model):
     isolated_at = models.DateTimeField(_("isolated since"), auto_now_add=True)
 
     class Meta:
-        verbose_name = _("isolated source")
-        verbose_name_plural = _("isolated sources")
+        # In the admin this is the page of all sources, isolated or not.
+        verbose_name = _("source")
+        verbose_name_plural = _("sources")
         ordering = ("catalog", "source")
         constraints = (models.UniqueConstraint(fields=("catalog", "source"), name="catalog_fallback_source"),)
         permissions = (("operate_catalogsource", _("Can isolate, restore and reset sources")),)

@@ -11,6 +11,20 @@ from django.urls import path
 urlpatterns = [path("admin/", admin.site.urls)]
 
 
+class StopListElsewhere:
+    """A router that keeps this app's tables in the database with the alias "postgres"."""
+
+    def db_for_read(self, model: Any, **hints: Any) -> str | None:
+        """Return where the app's rows are; nothing for other models."""
+        return "postgres" if model._meta.app_label == "catalog_fallback" else None
+
+    db_for_write = db_for_read
+
+    def allow_relation(self, *objects: Any, **hints: Any) -> bool:
+        """Rows name their users, wherever those are."""
+        return True
+
+
 class SwitchedCache(LocMemCache):
     """A cache that can be switched off: whoever asks it then gets a ConnectionError."""
 

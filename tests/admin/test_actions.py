@@ -86,6 +86,26 @@ def test_stop_takes_reason_and_note(browser: Client) -> None:
     assert services.find_item("P001").is_stopped
 
 
+def test_releasing_what_is_released_says_that_nothing_was_stopped(browser: Client) -> None:
+    """It does not count as released."""
+    services.stop_items(["P001", "P002"])
+    services.release_item("P002")
+    html = confirm(browser, ask(browser, "release", "P001", "P002"), note="").content.decode()
+    assert "1 item is released." in html
+    assert "1 item was not stopped: there was nothing to release." in html
+
+
+@pytest.mark.parametrize(("action", "is_active"), [("stop", True), ("release", False)])
+def test_a_site_without_time_zones_can_stop_and_release(
+    browser: Client, settings: Settings, action: str, is_active: bool
+) -> None:
+    """USE_TZ = False: the moment of the event is one that its columns take."""
+    settings.USE_TZ = False
+    services.stop_item("P001")
+    confirm(browser, ask(browser, action, "P001"), note="", reason="legal")
+    assert states() == {"P001": is_active}
+
+
 def test_stop_with_a_wrong_reason_asks_again(browser: Client) -> None:
     """A crafted reason changes nothing, and the rows are still named."""
     services.stop_item("P001")

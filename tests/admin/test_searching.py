@@ -6,7 +6,7 @@ import sys
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import connection, connections
 from django.db.models import QuerySet
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -87,17 +87,22 @@ class TestFound:
         assert "Only the first 2 rows are listed." in browser.get(LIST).content.decode()
 
 
-@pytest.fixture
-def many(db: None) -> None:
-    """A long stop list, written past everything that publishes."""
+def fill(using: str) -> None:
+    """Write a long stop list, past everything that publishes."""
     now = timezone.now()
     rows = (
         StoppedItem(catalog="default", item_id=f"P{number:06}", published_at=now + timedelta(seconds=number))
         for number in range(ROWS)
     )
-    QuerySet(StoppedItem).bulk_create(rows, batch_size=2000)
-    with connection.cursor() as cursor:
+    QuerySet(StoppedItem, using=using).bulk_create(rows, batch_size=2000)
+    with connections[using].cursor() as cursor:
         cursor.execute("ANALYZE")
+
+
+@pytest.fixture
+def many(db: None) -> None:
+    """A long stop list."""
+    fill("default")
 
 
 @pytest.mark.usefixtures("many")
@@ -142,3 +147,40 @@ class TestFast:
         counting = [each["sql"] for each in queries if "stoppeditem" in each["sql"] and "COUNT(" in each["sql"]]
         assert counting
         assert [sql for sql in counting if "LIMIT" not in sql] == []
+
+
+@pytest.mark.django_db(databases=["default", "postgres"])
+class TestFastOnPostgreSQL:
+    """The same plans on a database that has other ways to go wrong: sort orders of a language, bitmaps, sorts."""
+
+    @pytest.fixture(autouse=True)
+    def _many(self, postgres: str, db: None) -> None:
+        fill(postgres)
+
+    def test_a_search_uses_the_index(self) -> None:
+        """A range of the index for the whole ID and for how it begins, in the order of the list."""
+        for term in ("P012345", "P0123", "p0123"):
+            plan = searching.matching(StoppedItem.objects.using("postgres"), term)[:100].explain()
+            assert "Index Scan using catalog_fallback_stopped_id" in plan
+            assert "Index Cond" in plan
+            assert "Seq Scan" not in plan
+
+    def test_a_search_for_almost_everything_stops_early(self) -> None:
+        """No sort of all that it finds."""
+        plan = searching.matching(StoppedItem.objects.using("postgres"), "P")[:100].explain()
+        assert "Index Scan using catalog_fallback_stopped_id" in plan
+        assert "Sort" not in plan
+
+    def test_list_and_unconfirmed_rows_use_their_indexes(self) -> None:
+        """The first page, and the filter that somebody under pressure uses."""
+        rows = StoppedItem.objects.using("postgres")
+        assert "catalog_fallback_recent" in rows.order_by("-updated_at", "-pk")[:100].explain()
+        unconfirmed = rows.filter(published_at=None, catalog="default").order_by()
+        assert "catalog_fallback_unpublished" in unconfirmed.explain()
+
+    def test_counting_stops(self) -> None:
+        """At the limit, which is part of the query."""
+        with CaptureQueriesContext(connections["postgres"]) as queries:
+            paginator = searching.CappedPaginator(StoppedItem.objects.using("postgres"), 100)
+            assert (paginator.count, paginator.is_capped) == (searching.LIMIT, True)
+        assert f"LIMIT {searching.LIMIT + 1}" in queries[0]["sql"]

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
 from django.contrib.messages import get_messages
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from catalog_fallback import services
+from catalog_fallback.admin import stopped_items
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.results import State
 from tests.admin.conftest import Login
@@ -54,7 +57,9 @@ def test_adding_takes_any_spelling_of_the_id(browser: Client) -> None:
 @pytest.mark.parametrize(
     ("change", "field", "text"),
     [
-        pytest.param({"item_id": "no good"}, "item_id", "is no item ID of catalog", id="bad-id"),
+        pytest.param({"item_id": "no good"}, "item_id", "'no good' is no item ID of catalog 'default'", id="bad-id"),
+        pytest.param({"item_id": "<b>"}, "item_id", "it has to match '[A-Z0-9-]{1,32}'", id="its-pattern"),
+        pytest.param({"item_id": "P\x001"}, "item_id", "Null characters are not allowed.", id="nul"),
         pytest.param({"item_id": ""}, "item_id", "This field is required.", id="no-id"),
         pytest.param({"item_id": "A" * 256}, "item_id", "at most 255", id="too-long"),
         pytest.param({"catalog": "nope"}, "catalog", "Select a valid choice", id="unknown-catalog"),
@@ -248,3 +253,87 @@ def test_the_list_shows_every_column_in_words(browser: Client) -> None:
         "Confirmed by the cache",
     ):
         assert header in page
+
+
+def test_every_field_of_a_new_row_is_explained(browser: Client) -> None:
+    """Somebody under pressure need not guess what a tick means."""
+    form = browser.get(ADD).context["adminform"].form
+    assert set(form.fields) == {"catalog", "item_id", "is_active", "reason", "note"}
+    assert [name for name, field in form.fields.items() if not field.help_text] == []
+
+
+def test_a_row_can_be_released_from_its_own_page(browser: Client) -> None:
+    """The buttons ask first, as the actions of the list do."""
+    services.stop_item("P001")
+    row = StoppedItem.objects.get()
+    html = browser.get(change_url(row)).content.decode()
+    forms = [form.split("</form>")[0] for form in html.split("<form ")[1:] if "_selected_action" in form]
+    assert [form.split("<button")[1].split(">")[1].split("<")[0] for form in forms] == [
+        "Stop",
+        "Release",
+        "Publish again",
+    ]
+    for form in forms:
+        assert 'method="post"' in form
+        assert "csrfmiddlewaretoken" in form
+    page = browser.post(LIST, {"action": "release", "index": "0", "_selected_action": row.pk})
+    assert "P001 (default)" in page.content.decode()
+    assert StoppedItem.objects.get().is_active
+
+
+def test_somebody_who_may_only_look_has_no_buttons(login: Login) -> None:
+    """What is refused is not offered."""
+    services.stop_item("P001")
+    html = login("view").get(change_url(StoppedItem.objects.get())).content.decode()
+    assert "_selected_action" not in html
+    assert "bulk/" not in html
+
+
+LOOK_UP = "admin:catalog_fallback_catalogsource_lookup"
+
+
+def may_see_sources(browser: Client) -> Client:
+    """Let the person of this browser look at the sources too."""
+    user = User.objects.get(pk=browser.session["_auth_user_id"])
+    user.user_permissions.add(Permission.objects.get(codename="view_catalogsource"))
+    return browser
+
+
+def test_each_row_leads_to_what_a_lookup_would_meet(browser: Client) -> None:
+    """From the list and from the row's page, with catalog and ID."""
+    services.stop_item("P001", catalog="capitals")
+    row = StoppedItem.objects.get()
+    address = f"{reverse(LOOK_UP)}?catalog=capitals&amp;item_id=P001"
+    may_see_sources(browser)
+    for url in (LIST, change_url(row)):
+        html = browser.get(url).content.decode()
+        assert f'<a href="{address}" aria-label="Look up P001">look it up</a>' in html
+    assert browser.get(reverse(LOOK_UP), {"catalog": "capitals", "item_id": "P001"}).status_code == 200
+
+
+def test_without_the_permission_no_row_leads_there(browser: Client) -> None:
+    """What would be refused is not offered."""
+    services.stop_item("P001")
+    for url in (LIST, change_url(StoppedItem.objects.get())):
+        assert "look it up" not in browser.get(url).content.decode()
+
+
+def test_without_that_page_no_row_leads_there(browser: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site may have taken the sources out of its admin."""
+    services.stop_item("P001")
+    may_see_sources(browser)
+    monkeypatch.setattr(stopped_items, "LOOK_UP", "admin:nowhere")
+    page = browser.get(LIST)
+    assert page.status_code == 200
+    assert "look it up" not in page.content.decode()
+
+
+@pytest.mark.parametrize("path", ["add/", "bulk/", "{pk}/change/", "{pk}/delete/", "{pk}/history/"])
+def test_every_page_is_refused_without_permission(login: Login, path: str) -> None:
+    """403 for reading and for writing."""
+    services.stop_item("P001")
+    stranger = login()
+    url = LIST + path.format(pk=StoppedItem.objects.get().pk)
+    assert stranger.get(url).status_code == 403
+    assert path == "{pk}/history/" or stranger.post(url, {**ITEM, "post": "yes"}).status_code == 403
+    assert StoppedItem.objects.count() == 1

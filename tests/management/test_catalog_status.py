@@ -163,6 +163,24 @@ def test_without_a_database_the_rest_is_shown(run: Runner) -> None:
     with connection.execute_wrapper(_down):
         done = run("catalog_status")
     assert (done.code, "isolated  by an operator" in done.out, "maintenance" in done.out) == (0, True, False)
+    assert "The database does not answer: who isolated what, and why, is not known." in done.out
+    with connection.execute_wrapper(_down):
+        assert values(run)["database_answers"] is False
+
+
+def test_hits_and_sources_that_are_switched_off_are_named(run: Runner, settings: Any) -> None:
+    """How many lookups the cache answered; who is not asked at all."""
+    source, off = fake_source({"P001": "Tea"}), {**fake_source({}), "ENABLED": False}
+    sources = {"only": source, "off": off}
+    settings.CATALOG_FALLBACK = {"default": {"SOURCES": sources, "STOP_CHECK": "cache"}}
+    assert "The cache answered" not in run("catalog_status").out
+    for _ in range(4):
+        find_item("P001")
+    out = run("catalog_status").out
+    assert "The cache answered 3 of 4 lookups (75%) of the last 5 minutes." in out
+    assert "Switched off in the settings: off" in out
+    said = values(run)
+    assert (said["lookups"]["hit_ratio"], said["disabled"]) == (0.75, ["off"])
 
 
 def test_what_a_person_wrote_cannot_steer_a_terminal(run: Runner) -> None:

@@ -7,6 +7,7 @@ import json
 import tracemalloc
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -62,6 +63,25 @@ def test_release(run: Runner) -> None:
     assert (done.code, done.out) == (0, "Catalog default: 1 released.\n")
     assert (row.is_active, row.origin) == (False, "command")
     assert services.find_item("P001").is_found
+
+
+def test_releasing_what_was_not_stopped_says_so(run: Runner) -> None:
+    """Nobody is told that an item was released which nobody had stopped; a later event is counted apart."""
+    services.stop_item("P001")
+    services.stop_item("P003", event_at=timezone.now() + timedelta(hours=1))
+    done = run("invalidate_item", "P001", "P002", "P003", "--release")
+    assert done.out == (
+        "Catalog default: 2 released; 1 were not stopped: there was nothing to release; "
+        "1 of them left as they are, because of a later event.\n"
+    )
+    done = run("invalidate_item", "P001", "P002", "--release")
+    assert done.out == "Catalog default: 0 released; 2 were not stopped: there was nothing to release.\n"
+
+
+def test_a_site_without_time_zones_releases(run: Runner, settings: Any) -> None:
+    """The moment of a release is one that its columns take."""
+    settings.USE_TZ = False
+    assert run("invalidate_item", "P001", "--release").code == 0
 
 
 def test_a_later_event_is_left(run: Runner) -> None:
@@ -185,14 +205,15 @@ def test_dry_run(run: Runner) -> None:
     [
         pytest.param((), {"action": "forget", "done": 2, "changed": None}, id="forget"),
         pytest.param(("--stop", "legal"), {"action": "stop", "done": 2, "changed": 2}, id="stop"),
-        pytest.param(("--release",), {"action": "release", "done": 2, "changed": 2}, id="release"),
+        pytest.param(("--release",), {"action": "release", "done": 2, "changed": 0, "not_stopped": 2}, id="release"),
         pytest.param(("--dry-run",), {"action": "forget", "done": 2, "dry_run": True}, id="dry-run"),
     ],
 )
 def test_json(run: Runner, args: tuple[str, ...], expected: dict[str, object]) -> None:
     """One object on standard output, whatever else is said on standard error."""
     done = run("invalidate_item", "P001", "P002", "no good", "--json", *args)
-    whole = {"catalog": "default", "dry_run": False, "changed": None, "invalid": 1, "not_confirmed": 0, **expected}
+    whole = {"catalog": "default", "dry_run": False, "changed": None, "not_stopped": 0, "invalid": 1}
+    whole |= {"not_confirmed": 0, **expected}
     assert json.loads(done.out) == whole
 
 

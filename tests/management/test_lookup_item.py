@@ -69,6 +69,16 @@ def test_a_hit_and_refresh(run: Runner) -> None:
     assert "Asked, in this order" in run("lookup_item", "P001", "--refresh").out
 
 
+def test_the_cache_is_not_blamed_for_a_stop(run: Runner) -> None:
+    """Whether it had the item or not: the stop list decides; kept as "stopped" it is a hit."""
+    run("lookup_item", "P001")
+    services.stop_item("P001")
+    first, second = run("lookup_item", "P001").out, run("lookup_item", "P001").out
+    assert "  cache   not used: the stop list in the database says so, and nobody was asked\n" in first
+    assert "  cache        hit: kept from an earlier answer, nobody was asked\n" in second
+    assert "Tea" not in first + second
+
+
 def test_json(run: Runner) -> None:
     """One object a line, with the field names of Lookup."""
     done = run("lookup_item", "P001", "P404", "--json")

@@ -10,10 +10,12 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from catalog_fallback import conf, operating
+from catalog_fallback.management import missing_tables
 from catalog_fallback.management.printing import catalog_or_exit, harmless_pipe, plain
-from catalog_fallback.management.status_text import plain_values, shown
+from catalog_fallback.management.status_text import shown
 from catalog_fallback.operating import UnknownSource
-from catalog_fallback.status import status_of
+from catalog_fallback.status import overview
+from catalog_fallback.status_values import catalog_values
 
 VERBS = ("isolate", "restore", "reset")
 #: What was done, and why nothing was, for people.
@@ -55,12 +57,16 @@ class Command(BaseCommand):
             self._operate(verb, options[verb], catalogs, options)
 
     def _show(self, catalogs: list[str], *, as_json: bool) -> None:
-        between = ""
+        found = overview(catalogs)
+        answers, between = found.database_answers, ""
         with harmless_pipe():
-            for alias in catalogs:
-                status = status_of(alias)
-                self.stdout.write(json.dumps(plain_values(status)) if as_json else between + shown(status))
+            for status in found.catalogs:
+                values = {**catalog_values(status), "database_answers": answers}
+                text = json.dumps(values) if as_json else between + shown(status, database_answers=answers)
+                self.stdout.write(text)
                 between = "\n"
+        if not answers and (hint := missing_tables.hint()):
+            self.stderr.write(hint)
 
     def _operate(self, verb: str, source: str, catalogs: list[str], options: dict[str, Any]) -> None:
         catalog = _catalog_of(source, catalogs)
@@ -69,7 +75,8 @@ class Command(BaseCommand):
         except UnknownSource as error:
             raise CommandError(plain(error)) from error
         except DatabaseError as error:
-            raise CommandError(f"Nothing was done: the database raised {type(error).__name__}.") from error
+            message = f"Nothing was done: the database raised {type(error).__name__}. {missing_tables.hint()}"
+            raise CommandError(message.strip()) from error
         if not is_done:
             raise CommandError(f"Nothing was done to source {plain(source)} of catalog {catalog}: {_NOTHING[verb]}.")
         done = {"catalog": catalog, "source": source, "action": verb, "done": True}

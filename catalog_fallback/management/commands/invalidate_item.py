@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
-from django.utils import timezone
 
-from catalog_fallback import notices, services
+from catalog_fallback import clock, notices, services, stop_events, stop_list
 from catalog_fallback.cache import store_of
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import InvalidationFailed
-from catalog_fallback.management import item_lines
+from catalog_fallback.management import item_lines, missing_tables
 from catalog_fallback.management.printing import catalog_or_exit, harmless_pipe, plain
-from catalog_fallback.models import StopOrigin, StopReason
+from catalog_fallback.models import StopOrigin, StoppedItem, StopReason
 from catalog_fallback.notices import Notice, Refused
 
 #: After how many IDs a line of progress goes to standard error.
@@ -29,13 +28,17 @@ _DONE = {"forget": "forgotten", "stop": "stopped", "release": "released"}
 
 @dataclass(slots=True)
 class Tally:
-    """What came of it. ``done`` counts IDs, ``changed`` rows of the stop list (None where there are none)."""
+    """What came of it. ``done`` counts IDs, ``changed`` what was stopped or released (None where it is forgotten).
+
+    ``not_stopped`` counts releases of what was not stopped. The rest of ``done`` was left, because of a later event.
+    """
 
     catalog: str
     action: str
     dry_run: bool
     done: int = 0
     changed: int | None = None
+    not_stopped: int = 0
     invalid: int = 0
     not_confirmed: int = 0
 
@@ -68,6 +71,8 @@ class Command(BaseCommand):
         is_whole = self._all_chunks(tally, config, options)
         with harmless_pipe():
             self.stdout.write(json.dumps(asdict(tally)) if options["json"] else _text(tally))
+        if tally.not_confirmed and (hint := missing_tables.hint()):
+            self.stderr.write(hint)
         if not is_whole:
             raise CommandError("Interrupted.", returncode=3)
         _exit(tally)
@@ -82,7 +87,7 @@ class Command(BaseCommand):
 
     def _all_chunks(self, tally: Tally, config: CatalogConfig, options: dict[str, Any]) -> bool:
         """Work through all that is given; False when Ctrl-C ended it, as it ends a pipe that never ends by itself."""
-        started_at = timezone.now()
+        started_at = datetime.fromtimestamp(clock.wall(), UTC)
         try:
             for chunk in item_lines.read(options, config, takes_notices=tally.action == "forget"):
                 self._complain(chunk.complaints)
@@ -139,21 +144,33 @@ def _carry_out(tally: Tally, item_ids: Sequence[str], reason: str | None, event_
     if tally.action == "forget":
         return services.invalidate_items(item_ids, catalog=tally.catalog, reason="command")
     how: dict[str, Any] = {"catalog": tally.catalog, "event_at": event_at, "origin": StopOrigin.COMMAND}
-    if reason is None:
-        return services.release_items(item_ids, **how)
-    return services.stop_items(item_ids, reason=reason, **how)
+    if reason is not None:
+        return services.stop_items(item_ids, reason=reason, **how)
+    rows = StoppedItem.objects.using(stop_list.database()).filter(catalog=tally.catalog).active()
+    stopped = rows.filter(item_id__in=item_ids, event_at__lte=stop_events.storable(event_at)).count()
+    written = services.release_items(item_ids, **how)
+    tally.not_stopped += max(0, written - stopped)
+    return min(stopped, written)
 
 
 def _text(tally: Tally) -> str:
     done = f"would be {_DONE[tally.action]}" if tally.dry_run else _DONE[tally.action]
-    parts = [f"Catalog {tally.catalog}: {tally.done} {done}"]
-    if tally.changed is not None and tally.changed != tally.done and not tally.dry_run:
-        parts.append(f"{tally.done - tally.changed} of them left as they are, because of a later event")
+    parts = [f"Catalog {tally.catalog}: {tally.done - tally.not_stopped} {done}"]
+    if tally.not_stopped:
+        parts.append(f"{tally.not_stopped} were not stopped: there was nothing to release")
+    if (later := _later(tally)) > 0:
+        parts.append(f"{later} of them left as they are, because of a later event")
     if tally.invalid:
         parts.append(f"{tally.invalid} are no IDs of this catalog")
     if tally.not_confirmed:
         parts.append(f"{tally.not_confirmed} not confirmed by the cache")
     return "; ".join(parts) + "."
+
+
+def _later(tally: Tally) -> int:
+    if tally.changed is None or tally.dry_run:
+        return 0
+    return tally.done - tally.changed - tally.not_stopped
 
 
 def _exit(tally: Tally) -> None:

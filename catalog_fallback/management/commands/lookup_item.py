@@ -12,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from catalog_fallback import services
 from catalog_fallback.exceptions import InvalidItemID
+from catalog_fallback.management import missing_tables
 from catalog_fallback.management.printing import aligned, catalog_or_exit, harmless_pipe, plain
 from catalog_fallback.results import Attempt, CacheStatus, Explanation, Lookup, State
 
@@ -29,6 +30,8 @@ _CACHE = {
     CacheStatus.MISS: "miss: the cache had no answer",
     CacheStatus.STALE: "stale: expired, shown because nobody could answer",
 }
+#: The stop list has the last word, whatever the cache had.
+_STOPPED_BY_DATABASE = "not used: the stop list in the database says so, and nobody was asked"
 _WIDEST = 200
 
 
@@ -60,30 +63,34 @@ class Command(BaseCommand):
         except InvalidItemID as error:
             raise CommandError(plain(error), returncode=2) from error
         question = {"catalog": config.alias, "language": options["language"]}
-        code, between = 0, ""
+        code, between, is_unsure = 0, "", False
         with harmless_pipe():
-            for text, one_code in _answers(item_ids, question, options):
-                code = max(code, one_code)
+            for text, one_code, has_stop_list in _answers(item_ids, question, options):
+                code, is_unsure = max(code, one_code), is_unsure or not has_stop_list
                 self.stdout.write(between + text)
                 between = "" if options["json"] else "\n"
+        if is_unsure and (hint := missing_tables.hint()):
+            self.stderr.write(hint)
         if code:
             sys.exit(code)
 
 
 def _answers(
     item_ids: Iterable[str], question: Mapping[str, Any], options: Mapping[str, Any]
-) -> Iterator[tuple[str, int]]:
-    """Yield what to print and the exit code, ID by ID."""
+) -> Iterator[tuple[str, int, bool]]:
+    """Yield what to print, the exit code, and whether the stop list could be asked, ID by ID."""
     for item_id in item_ids:
         try:
             if options["explain"]:
                 explanation = services.explain_item(item_id, **question)
-                yield _json(_plain_explanation(explanation)) if options["json"] else _explained(explanation), 0
+                text = _json(_plain_explanation(explanation)) if options["json"] else _explained(explanation)
+                yield text, 0, explanation.is_stopped is not None
                 continue
             lookup = services.find_item(item_id, refresh=options["refresh"], **question)
         except ValueError as error:  # a language that cannot be, a URL that needs names this command does not take
             raise CommandError(plain(error), returncode=2) from error
-        yield _json(lookup.as_dict()) if options["json"] else _shown(lookup), EXIT_CODES[lookup.state]
+        text = _json(lookup.as_dict()) if options["json"] else _shown(lookup)
+        yield text, EXIT_CODES[lookup.state], lookup.reason != "stop_list_unavailable"
 
 
 def _json(value: Mapping[str, Any]) -> str:
@@ -113,13 +120,19 @@ def _facts(lookup: Lookup) -> list[tuple[str, str]]:
     facts = [
         ("state", _MEANING[lookup.state]),
         ("reason", lookup.reason),
-        ("cache", _CACHE[lookup.cache]),
+        ("cache", _cache(lookup)),
         ("source", lookup.source),
         ("fetched", _moment(lookup.fetched_at)),
         ("fresh until", _moment(lookup.expires_at)),
         ("try again in", None if lookup.retry_after is None else f"{lookup.retry_after:.0f} s"),
     ]
     return [(name, value) for name, value in facts if value is not None]
+
+
+def _cache(lookup: Lookup) -> str:
+    if lookup.is_stopped and lookup.cache is CacheStatus.MISS:
+        return _STOPPED_BY_DATABASE
+    return _CACHE[lookup.cache]
 
 
 def _item(item: Mapping[str, Any]) -> list[tuple[str, str]]:
