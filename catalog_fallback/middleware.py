@@ -1,16 +1,22 @@
-"""What does a visitor get when a site's own view raises one of our exceptions? A page, or problem details (RFC 9457).
+"""What do responses say of our exceptions and of our lookups?
 
-``MIDDLEWARE = [..., "catalog_fallback.middleware.CatalogErrorMiddleware"]``: for what ``raise_for_state()`` and
-``guarded()`` raise. Everything else passes.
+``MIDDLEWARE = [..., "catalog_fallback.middleware.CatalogErrorMiddleware"]``: a page or problem details (RFC 9457) for
+what ``raise_for_state()`` and ``guarded()`` raise. Everything else passes.
+
+``MIDDLEWARE = ["catalog_fallback.middleware.ServerTimingMiddleware", ...]``: under DEBUG, a Server-Timing header with
+the lookups of the request, which the browser's developer tools draw.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
+from django.core.exceptions import MiddlewareNotUsed
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
@@ -18,6 +24,7 @@ from django.utils.cache import patch_vary_headers
 from catalog_fallback import stop_list
 from catalog_fallback.exceptions import CallRejected, ItemNotFound, ItemStopped, ItemUnavailable
 from catalog_fallback.problems import PROBLEMS, problem, stopped_status, unavailable_status
+from catalog_fallback.recording import Considered, Finished, Recording, seconds_of
 
 TEMPLATE = "catalog_fallback/problem.html"
 _HTML = "text/html"
@@ -80,3 +87,61 @@ def _wants_page(request: HttpRequest) -> bool:
     """Whether the client would rather see a page than JSON."""
     preferred = request.get_preferred_type([_HTML, "application/problem+json", "application/json"])
     return preferred in {_HTML, None}
+
+
+class ServerTimingMiddleware:
+    """Server-Timing (W3C) with the lookups and the calls of a request; only under DEBUG; runs under WSGI and ASGI.
+
+    Lookups are told together for each catalog and cache status, calls for each source: never an ID.
+    """
+
+    sync_capable = True
+    async_capable = True
+
+    def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
+        if not settings.DEBUG:
+            raise MiddlewareNotUsed("Times are for developers, not for visitors.")
+        self.get_response = get_response
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> Any:
+        """Pass the request on and time its lookups; under ASGI this is a coroutine."""
+        if self.is_async:
+            return self._acall(request)
+        with Recording() as recording:
+            response = self.get_response(request)
+        return _timed(response, recording)
+
+    async def _acall(self, request: HttpRequest) -> Any:
+        with Recording() as recording:
+            response = await self.get_response(request)
+        return _timed(response, recording)
+
+
+def _timed(response: HttpResponse, recording: Recording) -> HttpResponse:
+    """Add our entries to those that are there already."""
+    if entries := [*_entries(recording)]:
+        response["Server-Timing"] = ", ".join([*filter(None, [response.get("Server-Timing")]), *entries])
+    return response
+
+
+def _entries(recording: Recording) -> Iterator[str]:
+    """Yield the entries of the header, in the order in which their like was first seen."""
+    lookups: dict[str, list[Finished]] = defaultdict(list)
+    for each in recording.lookups:
+        lookups[f"catalog.{each.lookup.catalog}.{each.lookup.cache}"].append(each)
+    for name, finished in lookups.items():
+        yield _entry(name, seconds_of(finished), Counter(each.lookup.state for each in finished))
+    calls: dict[str, list[Considered]] = defaultdict(list)
+    for call in recording.calls:
+        calls[f"source.{call.catalog}.{call.attempt.source}"].append(call)
+    for name, considered in calls.items():
+        yield _entry(name, seconds_of(considered), Counter(each.attempt.reason for each in considered))
+
+
+def _entry(name: str, seconds: float, counts: Counter[Any]) -> str:
+    """Write one entry; aliases, states and reasons are of ``[A-Za-z0-9_-]``, so a name is a token."""
+    told = " ".join(f"{count}x {word}" for word, count in counts.items())
+    return f'{name};dur={seconds * 1000:.3f};desc="{told}"'
