@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import batch, growth, guards, hit, miss, report, servers, site, stampede
+from benchmarks import batch, growth, guards, hit, miss, report, servers, simulation, site, soak, stampede
 from benchmarks.report import Row
 from benchmarks.surroundings import Surroundings
 
@@ -19,6 +19,8 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Surroundings, int], list[Row]]]] = {
     "batch": ("Many items", batch.run),
     "stampede": ("Many who ask for one item at once", stampede.run),
     "growth": ("A hit while the stop list grows", growth.run),
+    "simulation": ("A large site on paper, a small one for real", simulation.run),
+    "soak": ("Memory while the number of IDs grows", soak.run),
 }
 
 

@@ -25,6 +25,9 @@ def caches(redis: str) -> dict[str, dict[str, Any]]:
         "django": {"BACKEND": _DJANGO, "LOCATION": f"{redis}/2"},
         "naive": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/3"},
         "guards": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/5"},
+        "soak-locmem": {"BACKEND": _LOCMEM, "LOCATION": "soak", "OPTIONS": {"MAX_ENTRIES": 500}},
+        "soak-redis": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/6"},
+        "simulation": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/7"},
         "herd": {
             "BACKEND": _DJANGO_REDIS,
             "LOCATION": f"{redis}/4",
@@ -46,7 +49,23 @@ def catalogs(url: str) -> dict[str, dict[str, Any]]:
         "django": {**common, "CACHE": "django"},
         "refused": {**common, "CACHE": "guards", "SOURCES": {"primary": closed, "secondary": closed}},
         "herd": {**common, "CACHE": "herd", "SOURCES": {"primary": {**source, "TIMEOUT": 5, "BREAKER": None}}},
+        "soak-locmem": {**common, "CACHE": "soak-locmem", "SOURCES": {"primary": {**source, "TIMEOUT": 60}}},
+        "soak-redis": {**common, "CACHE": "soak-redis", "SOURCES": {"endless": {"BACKEND": "benchmarks.soak.Endless"}}},
+        **_simulation(),
     }
+
+
+def _simulation() -> dict[str, dict[str, Any]]:
+    """A catalog for the visitors of the simulation, and one whose primary never answers, to count by."""
+    from benchmarks.simulation import OPTIONS, SMALL  # noqa: PLC0415  # it imports the package, which needs settings
+
+    breaker = {"OPEN_FOR": SMALL.open_for, "MAX_OPEN_FOR": SMALL.max_open_for}
+    counted = {"BACKEND": "benchmarks.traffic.Counted", "MAX_CONCURRENT": 64}
+    visited = {name: {**counted, "BREAKER": breaker, "OPTIONS": options} for name, options in OPTIONS.items()}
+    closed = {**counted, "BREAKER": {"OPEN_FOR": 3600, "MAX_OPEN_FOR": 3600}}
+    down = {name: {**closed, "OPTIONS": {**options, "down": name == "primary"}} for name, options in OPTIONS.items()}
+    common = {"CACHE": "simulation", "TTL": SMALL.ttl, "STOP_CHECK": "cache"}
+    return {"simulation": {**common, "SOURCES": visited}, "simulation-down": {**common, "SOURCES": down}}
 
 
 def set_up(redis: str, url: str, directory: Path) -> None:

@@ -5,20 +5,14 @@ The site's own data (FALLBACK) are for this caller alone: they are never kept, a
 
 from __future__ import annotations
 
-import copy
-import inspect
-import logging
 from collections.abc import Mapping, Sequence
 
-from catalog_fallback import stop_list, unanswered
+from catalog_fallback import own_data, stop_list, unanswered
 from catalog_fallback.cache import Query, entries_of
-from catalog_fallback.calling import without_message
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.filling import Fill
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import CacheStatus, Lookup, State
-
-logger = logging.getLogger("catalog_fallback")
 
 _NO_TIME = Deadline(float("-inf"))
 
@@ -70,7 +64,7 @@ def _degraded(config: CatalogConfig, helpless: Sequence[tuple[Query, Lookup]]) -
 
 
 def _with_own_data(config: CatalogConfig, lookup: Lookup) -> Lookup:
-    item = _own_data(config, lookup)
+    item = own_data.of(config, lookup)
     if item is None:
         return lookup
     return Lookup(
@@ -83,22 +77,3 @@ def _with_own_data(config: CatalogConfig, lookup: Lookup) -> Lookup:
         degraded=True,
         retry_after=lookup.retry_after,
     )
-
-
-def _own_data(config: CatalogConfig, lookup: Lookup) -> dict[str, object] | None:
-    """Return what FALLBACK gives for this lookup; None when it has nothing, or fails."""
-    if isinstance(config.fallback, Mapping):
-        return copy.deepcopy(dict(config.fallback))
-    assert config.fallback is not None
-    try:
-        given = config.fallback(lookup)
-        if isinstance(given, Mapping):
-            return dict(given)
-    except Exception as error:
-        logger.error("FALLBACK of catalog %r raised.", config.alias, exc_info=without_message(error))
-        return None
-    if given is not None:
-        logger.error("FALLBACK of catalog %r returned %s, no mapping.", config.alias, type(given).__name__)
-    if inspect.iscoroutine(given):
-        given.close()
-    return None

@@ -36,8 +36,13 @@ def is_timeout(error: Exception) -> bool:
 
 
 def is_about_a_value(error: Exception) -> bool:
-    """Whether the cache answered, and only the answer cannot be decoded."""
-    return isinstance(error, VALUE_ERRORS) and not is_connection_trouble(error)
+    """Whether the cache is well, and only this one value cannot be decoded, encoded, or is too large for it."""
+    return (isinstance(error, VALUE_ERRORS) or _is_too_large(error)) and not is_connection_trouble(error)
+
+
+def _is_too_large(error: Exception) -> bool:
+    """Memcached takes a megabyte: in the words of the server, as pymemcache passes them on, or by pylibmc's class."""
+    return "too large" in str(error) or type(error).__name__ == "TooBig"
 
 
 def is_connection_trouble(error: Exception) -> bool:

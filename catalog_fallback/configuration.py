@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from catalog_fallback.exceptions import InvalidItemID
+from catalog_fallback.exceptions import InvalidItemID, gettext_noop
 
 DEFAULT_BACKEND = "catalog_fallback.sources.json_item.JSONItemSource"
 HeaderValue = str | Callable[[], str]
@@ -134,10 +134,9 @@ class CatalogConfig:
         if self.normalize_id is not None and isinstance(item_id, str):
             item_id = self._normalized(item_id)
         if not isinstance(item_id, str) or self.id_pattern.fullmatch(item_id) is None or item_id in DOTS:
-            raise InvalidItemID(
-                f"{_shown(item_id)} is no item ID of catalog {self.alias!r}: "
-                f"it has to match {self.id_pattern.pattern!r} (setting ID_PATTERN)."
-            )
+            text = gettext_noop("{item_id} is no item ID of catalog {catalog}: it has to match {pattern} (setting ID_PATTERN).")
+            pattern = repr(self.id_pattern.pattern)
+            raise InvalidItemID(text, item_id=_shown(item_id), catalog=repr(self.alias), pattern=pattern)
         if not item_id.isascii():
             _refuse_surrogates(item_id, self.alias)
         return item_id
@@ -149,7 +148,8 @@ class CatalogConfig:
         except InvalidItemID:
             raise
         except ValueError as error:
-            raise InvalidItemID(f"{_shown(item_id)} is no item ID of catalog {self.alias!r}: {error}") from error
+            text = gettext_noop("{item_id} is no item ID of catalog {catalog}: {why}")
+            raise InvalidItemID(text, item_id=_shown(item_id), catalog=repr(self.alias), why=str(error)) from error
 
 
 def _shown(value: object, limit: int = 80) -> str:
@@ -163,6 +163,5 @@ def _refuse_surrogates(item_id: str, catalog: str) -> None:
     try:
         item_id.encode()
     except UnicodeEncodeError as error:
-        raise InvalidItemID(
-            f"{_shown(item_id)} is no item ID of catalog {catalog!r}: it holds a lone surrogate."
-        ) from error
+        text = gettext_noop("{item_id} is no item ID of catalog {catalog}: it holds a lone surrogate.")
+        raise InvalidItemID(text, item_id=_shown(item_id), catalog=repr(catalog)) from error

@@ -21,9 +21,25 @@ Lookups return values. Only ``Lookup.raise_for_state()``, ``guarded()`` and misu
 
 from __future__ import annotations
 
+from typing import Any
+
+
+def gettext_noop(text: str) -> str:
+    """Mark a message for translators: makemessages knows a call of this name, and the heart imports no Django."""
+    return text
+
 
 class CatalogError(Exception):
-    """Base of everything this package raises on purpose."""
+    """Base of everything this package raises on purpose.
+
+    Where a person may be shown the message, ``values`` fill the placeholders of ``template``, which is marked with
+    :func:`gettext_noop`: ``str()`` is English, for logs, and ``told_errors.told()`` speaks the reader's language.
+    """
+
+    def __init__(self, message: str = "", /, **values: Any) -> None:
+        super().__init__(message.format(**values) if values else message)
+        self.template = message
+        self.values = values
 
 
 class InvalidItemID(CatalogError, ValueError):

@@ -7,10 +7,11 @@ from functools import partial
 from typing import NamedTuple
 
 from catalog_fallback import classify, clock, conf, signals
-from catalog_fallback.cache import Query, store_of
+from catalog_fallback.cache import Query, entries_of, store_of
 from catalog_fallback.calling import NO_DIRECTIVES, Answer, BeforeCall, Caller, Outlook
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.headers import Directives
+from catalog_fallback.hit_counts import HitCounts
 from catalog_fallback.isolation import Isolation
 from catalog_fallback.resilience.breaker_record import BreakerState
 from catalog_fallback.resilience.guard import Guard, Stores
@@ -45,6 +46,7 @@ class Chain:
         self.callers = tuple(self._caller(conf.build_source(source)) for source in config.sources)
         self._guards = tuple(caller.guard for caller in self.callers)
         self.isolation = Isolation(config.alias, {each.config.alias: each.guard.names for each in self.callers})
+        self.hit_counts = HitCounts(entries_of[config.alias], self.stores.shared)
 
     def _caller(self, source: Source) -> Caller:
         config = source.config
@@ -109,6 +111,7 @@ class Chain:
 
     def conclude(self, answers: Sequence[Answer], deadline: Deadline) -> Search:
         """Return what all answers together mean."""
+        self.hit_counts.write_if_due()
         trace = tuple(attempt for answer in answers for attempt in answer.attempts)
         state, reason = classify.conclude(trace, self.config.sources, deadline_passed=deadline.has_passed)
         last = answers[-1].verdict if state is State.FOUND else None

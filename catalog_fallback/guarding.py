@@ -206,13 +206,13 @@ class Guarded(Generic[F]):
     def _enter(self, rules: Rules, permit: Permit | Refusal) -> None:
         if isinstance(permit, Refusal):
             raise rules.rejection(permit)
-        with self._lock:
+        with self._lock.own:
             self._blocks.append((_whoever_runs(), _Held(rules, permit)))
 
     def _left(self) -> _Held:
         """Return the innermost block of this task or thread; a generator may be closed by somebody else's."""
         me = _whoever_runs()
-        with self._lock:
+        with self._lock.own:
             mine = [place for place, (owner, _) in enumerate(self._blocks) if owner == me]
             return self._blocks.pop(mine[-1] if mine else -1)[1]
 

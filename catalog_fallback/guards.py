@@ -61,7 +61,7 @@ class Guards:
         found = self._made.get(alias)
         if found is not None:
             return found
-        with self._lock:
+        with self._lock.own:
             if alias not in self._made:
                 self._made[alias] = self._make(alias)
             return self._made[alias]
@@ -98,7 +98,7 @@ class Rules:
     @classmethod
     def of(cls, alias: str, catalog: str, fallback: Any, counted: tuple[type[Exception], ...] | None) -> Rules:
         """Return what holds now: the arguments, where they are given, else the settings, else the defaults."""
-        config, guard = guards_of[catalog].get(alias)
+        config, guard = guards_of[conf.catalog(catalog).alias].get(alias)
         if fallback is NOT_SET and config.has_fallback:
             fallback = config.fallback
         if counted is None:

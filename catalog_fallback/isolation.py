@@ -7,10 +7,11 @@ can reach neither goes by what it knew last.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from django.db import Error as DatabaseError
 
+from catalog_fallback.log_events import fields
 from catalog_fallback.models import CatalogSource
 from catalog_fallback.resilience.keys import Names
 from catalog_fallback.resilience.store import Store
@@ -46,11 +47,24 @@ class Isolation:
         try:
             self._last = self.ask()
         except DatabaseError as error:
-            logger.warning("Catalog %r: isolation could not be read (%s).", self._catalog, type(error).__name__)
+            name = type(error).__name__
+            about = fields("isolation_unreadable", catalog=self._catalog, reason=name)
+            logger.warning("Catalog %r: isolation could not be read (%s).", self._catalog, name, extra=about)
             return self._last
         for alias, key in self._key_of.items():
             view.store.add(key, int(alias in self._last), COPY_LIFE)  # an operator's own, newer copy stays
         return self._last
+
+    def copied(self, view: View) -> frozenset[str]:
+        """Return what the copies say that were read, as far as there are any; asks nobody, writes nothing."""
+        copies = {alias: view.found.get(key) for alias, key in self._key_of.items()}
+        if not any(type(copy) is int for copy in copies.values()):
+            return self._last
+        return frozenset(alias for alias, copy in copies.items() if type(copy) is int and copy)
+
+    def is_copied(self, view: View, isolated: Collection[str]) -> bool:
+        """Whether the copies that were read say that these sources are isolated, and no others."""
+        return all(view.found.get(key) == int(alias in isolated) for alias, key in self._key_of.items())
 
     def ask(self) -> frozenset[str]:
         """Return what the database says; raises what it raises."""

@@ -14,12 +14,15 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from django.db import Error as DatabaseError
+from django.utils.translation import gettext as _
 
 from catalog_fallback import clock, conf, services, signatures
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import InvalidationFailed, InvalidItemID
+from catalog_fallback.log_events import fields
 from catalog_fallback.models import MAX_ID_LENGTH, StopOrigin, StopReason
 from catalog_fallback.sources import json_body
+from catalog_fallback.told_errors import told
 
 logger = logging.getLogger("catalog_fallback")
 
@@ -76,8 +79,9 @@ def take(config: CatalogConfig, headers: Mapping[str, str], body: bytes) -> Appl
     """Verify a body with its headers, understand it, do what it says."""
     wrong = signatures.complaint(config.notice_secrets, headers, body, clock.wall())
     if wrong is not None:
-        logger.warning("Catalog %r: a deletion notice was refused: %s.", config.alias, wrong)
-        return Refused("bad_signature", "The signature is missing, wrong or too old.")
+        about = fields("notice_refused", catalog=config.alias, reason=wrong)
+        logger.warning("Catalog %r: a deletion notice was refused: %s.", config.alias, wrong, extra=about)
+        return Refused("bad_signature", _("The signature is missing, wrong or too old."))
     notice = parse(body)
     return notice if isinstance(notice, Refused) else apply(config, notice)
 
@@ -96,16 +100,17 @@ def parse(body: bytes) -> Notice | Refused:
     """Return what a body says. Of an unknown type nothing else is looked at."""
     payload = json_body.decode(body, _UNIQUE)
     if not isinstance(payload, dict) or not isinstance(payload.get("type"), str):
-        return _malformed('The body has to be a JSON object with a text "type".')
+        return _malformed(_('The body has to be a JSON object with a text "type".'))
     if payload["type"] not in TYPES:
         return Notice(payload["type"])
     event_at = _moment(payload.get("timestamp"))
     if event_at is None:
-        return _malformed('"timestamp" has to be a moment since 1970 in ISO 8601, with a zone.')
+        return _malformed(_('"timestamp" has to be a moment since 1970 in ISO 8601, with a zone.'))
     data = payload.get("data")
     item_ids = _item_ids(data) if isinstance(data, dict) else None
     if not isinstance(data, dict) or item_ids is None:
-        return _malformed(f'"data" has to hold either a text "id" or a list of 1 to {MAX_IDS} texts "ids".')
+        text = _('"data" has to hold either a text "id" or a list of 1 to {limit} texts "ids".')
+        return _malformed(text.format(limit=MAX_IDS))
     return Notice(payload["type"], event_at, item_ids, *_reason(data.get("reason")))
 
 
@@ -118,10 +123,12 @@ def apply(config: CatalogConfig, notice: Notice) -> Applied | Refused:
     try:
         done = TYPES[notice.type](config.alias, notice, item_ids) if item_ids else 0
     except (InvalidationFailed, DatabaseError) as error:
-        logger.error("Catalog %r: a deletion notice was not applied (%s).", config.alias, type(error).__name__)
-        return Refused("not_applied", "The notice could not be applied now. Send it again.")
+        name = type(error).__name__
+        about = fields("notice_failed", catalog=config.alias, reason=name)
+        logger.error("Catalog %r: a deletion notice was not applied (%s).", config.alias, name, extra=about)
+        return Refused("not_applied", _("The notice could not be applied now. Send it again."))
     except ValueError as error:
-        return _malformed(str(error))
+        return _malformed(told(error))
     if impossible:
         return _in_part(impossible, done)
     return Applied(notice.type, done)
@@ -159,9 +166,10 @@ def _malformed(detail: str, **members: Any) -> Refused:
 
 
 def _in_part(impossible: Sequence[str], done: int) -> Refused:
-    detail = f"{len(impossible)} of {len(impossible) + done} IDs cannot be IDs of this catalog"
-    rest = "; the others were done." if done else "."
-    return _malformed(detail + rest, items=done, invalid_ids=[each[:80] for each in impossible[:20]])
+    some = _("{count} of {total} IDs cannot be IDs of this catalog; the others were done.")
+    text = some if done else _("{count} of {total} IDs cannot be IDs of this catalog.")
+    detail = text.format(count=len(impossible), total=len(impossible) + done)
+    return _malformed(detail, items=done, invalid_ids=[each[:80] for each in impossible[:20]])
 
 
 #: Types that write every ID into the stop list.

@@ -6,13 +6,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.http import HttpResponse, JsonResponse
+from django.utils.translation import gettext_lazy as _
 
 from catalog_fallback import conf
 from catalog_fallback.models import StopReason
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
 
 TYPE_PREFIX = "urn:problem-type:catalog-fallback:"
 CONTENT_TYPE = "application/problem+json"
@@ -24,27 +28,27 @@ LONGEST_RETRY_AFTER = 3600
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One kind of failure: its status, and its title, which is the same each time."""
+    """One kind of failure: its status, and its title, which is the same each time but for the language."""
 
     status: int
-    title: str
+    title: _StrPromise
 
 
 #: Name → problem; ``docs/reference/statuses.md`` says when each is told.
 PROBLEMS: Mapping[str, Problem] = MappingProxyType(
     {
-        "not_found": Problem(404, "No catalog has this item"),
-        "stopped": Problem(410, "This item was withdrawn"),
-        "unavailable": Problem(503, "It could not be found out whether this item exists"),
-        "call_rejected": Problem(503, "This cannot be done now"),
-        "invalid_item_id": Problem(400, "This cannot be an item ID"),
-        "unknown_catalog": Problem(404, "There is no such catalog"),
-        "method_not_allowed": Problem(405, "This method is not possible here"),
-        "malformed_notice": Problem(400, "The notice cannot be understood"),
-        "bad_signature": Problem(403, "The notice is not signed as it should be"),
-        "too_large": Problem(413, "The notice is too large"),
-        "unsupported_media_type": Problem(415, "The notice has to be JSON"),
-        "not_applied": Problem(503, "The notice could not be applied"),
+        "not_found": Problem(404, _("No catalog has this item")),
+        "stopped": Problem(410, _("This item was withdrawn")),
+        "unavailable": Problem(503, _("It could not be found out whether this item exists")),
+        "call_rejected": Problem(503, _("This cannot be done now")),
+        "invalid_item_id": Problem(400, _("This cannot be an item ID")),
+        "unknown_catalog": Problem(404, _("There is no such catalog")),
+        "method_not_allowed": Problem(405, _("This method is not possible here")),
+        "malformed_notice": Problem(400, _("The notice cannot be understood")),
+        "bad_signature": Problem(403, _("The notice is not signed as it should be")),
+        "too_large": Problem(413, _("The notice is too large")),
+        "unsupported_media_type": Problem(415, _("The notice has to be JSON")),
+        "not_applied": Problem(503, _("The notice could not be applied")),
     }
 )
 #: Status of a stopped item by the reason of its stop; every other one is 410.
@@ -63,7 +67,7 @@ class ProblemEncoder(DjangoJSONEncoder):
 
 
 def problem(
-    name: str, detail: str = "", *, status: int | None = None, retry_after: float | None = None, **members: Any
+    name: str, detail: str | _StrPromise = "", *, status: int | None = None, retry_after: float | None = None, **members: Any
 ) -> HttpResponse:
     """Return the response that tells a problem of the table; ``members`` are its further fields.
 
@@ -71,9 +75,9 @@ def problem(
     """
     kind = PROBLEMS[name]
     code = status or kind.status
-    told: dict[str, Any] = {"type": f"{TYPE_PREFIX}{name}", "title": kind.title, "status": code}
+    told: dict[str, Any] = {"type": f"{TYPE_PREFIX}{name}", "title": str(kind.title), "status": code}
     if detail:
-        told["detail"] = detail
+        told["detail"] = str(detail)
     response = JsonResponse({**told, **members}, encoder=ProblemEncoder, status=code, content_type=CONTENT_TYPE)
     response["Cache-Control"] = "no-store"
     if code in {503, 504}:

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.utils.cache import get_conditional_response
+from django.utils.translation import gettext_lazy as _
 
 from catalog_fallback import cdn, clock, conf
 from catalog_fallback.configuration import CatalogConfig
@@ -20,9 +21,9 @@ CACHE_NAME = "catalog_fallback"
 _ASK_EACH_TIME = "no-cache"
 _KEEP_NOTHING = "no-store"
 
-_NOT_FOUND = "Every source of this catalog says that it has no such item."
-_UNAVAILABLE = "This does not mean that there is no such item. Try again later."
-_STOPPED = "It is not shown, whatever a source of this catalog still has."
+_NOT_FOUND = _("Every source of this catalog says that it has no such item.")
+_UNAVAILABLE = _("This does not mean that there is no such item. Try again later.")
+_STOPPED = _("It is not shown, whatever a source of this catalog still has.")
 
 
 def of_lookup(request: HttpRequest, lookup: Lookup, stop_reason: str = "") -> HttpResponse:

@@ -13,7 +13,7 @@ from typing import Any
 
 from catalog_fallback import aftermath, aio, batches, clock, conf, refresh_ahead, stop_events, stop_list, trips
 from catalog_fallback.batches import Lookups, past_deadline
-from catalog_fallback.cache import Kept, entries_of, hit
+from catalog_fallback.cache import EntryCache, Kept, entries_of, hit
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.guarding import guarded
 from catalog_fallback.guards import NOT_SET
@@ -62,7 +62,7 @@ def find_item(
     UnknownCatalog, and ValueError for a bad budget, language or vary.
     """
     started_at = clock.monotonic()
-    entries = entries_of[catalog]
+    entries = entries_of[catalog] if type(catalog) is str else _entries(catalog)
     seconds = entries.config.budget if budget is None else checked_budget(budget)
     query = entries.query(item_id, language, vary)
     if is_used_up(started_at):
@@ -71,6 +71,7 @@ def find_item(
         found = entries.look(query) if refresh else entries.read(query)
     if not isinstance(found, Lookup):
         found = aftermath.of(query, trips.look_up(query, found, deadline(seconds, started_at), refresh=refresh))
+    entries.note(found)
     if entries.config.refresh_ahead:
         refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
@@ -109,7 +110,7 @@ async def afind_item(
 ) -> Lookup:
     """:func:`find_item` for asyncio: never blocks the event loop, and may be cancelled at any time."""
     started_at = clock.monotonic()
-    entries = entries_of[catalog]
+    entries = entries_of[catalog] if type(catalog) is str else _entries(catalog)
     seconds = entries.config.budget if budget is None else checked_budget(budget)
     query = entries.query(item_id, language, vary)
     if is_used_up(started_at):
@@ -118,6 +119,7 @@ async def afind_item(
         found = await aio.look_up(query, deadline(seconds, started_at), refresh=refresh)
     if aftermath.is_due(entries.config, found):
         found = await in_thread(partial(aftermath.of, query, found), pool=Pool.READING) or found
+    entries.note(found)
     if entries.config.refresh_ahead:
         refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
@@ -158,10 +160,12 @@ def _find_items(
     started_at: float,
     until: Deadline,
 ) -> dict[str, Lookup]:
-    entries = entries_of[catalog]
+    entries = _entries(catalog)
     queries = {query.item_id: query for query in (entries.query(each, language, vary) for each in _several(item_ids))}
     found = aftermath.of_many(queries, batches.look_up(queries, until, refresh=refresh))
     lookups = Lookups(entries.config, queries, found)
+    for lookup in lookups.values():
+        entries.note(lookup)
     for lookup in lookups.values() if lookup_finished.receivers else ():
         _announce(lookup, started_at)
     return lookups
@@ -182,10 +186,10 @@ def explain_item(
 
     ``is_stopped`` is None when the database cannot be asked. Raises what :func:`find_item` raises for bad arguments.
     """
-    entries = entries_of[catalog]
+    entries = _entries(catalog)
     query = entries.query(item_id, language, vary)
     entry = entries.look(query).entry
-    chain = chain_of[catalog]
+    chain = chain_of[entries.config.alias]
     outlook = chain.look()
     sources = tuple(_explained(caller.config.alias, caller.refusal(outlook)) for caller in chain.callers)
     kept = hit(query, entry) if entry is not None and entry.expires_at > clock.wall() else None
@@ -287,7 +291,8 @@ def release_items(
 ) -> int:
     """Take items off the stop list; their rows stay, inactive, so that older events which arrive late change nothing.
 
-    Arguments, result and exceptions are those of :func:`stop_items`.
+    Arguments, result and exceptions are those of :func:`stop_items`. An ID that was not stopped counts too: its release
+    is remembered.
     """
     event = stop_events.make(
         catalog, is_active=False, note=note, event_at=event_at, origin=origin, stopped_by_id=stopped_by_id
@@ -319,6 +324,11 @@ def take_notice(
     return len(ids)
 
 
+def _entries(catalog: str) -> EntryCache:
+    """The entries of a catalog; also refuses what no dict takes as a key, a list say."""
+    return entries_of[conf.catalog(catalog).alias]
+
+
 def _clean_ids(item_ids: Iterable[str], catalog: str) -> list[str]:
     """Return the different IDs in their normal form and in the order given."""
     config = conf.catalog(catalog)
@@ -326,6 +336,7 @@ def _clean_ids(item_ids: Iterable[str], catalog: str) -> list[str]:
 
 
 def _several(item_ids: Iterable[str]) -> Iterable[str]:
-    if isinstance(item_ids, str):
-        raise TypeError(f"A list of IDs is needed, not the string {item_ids[:40]!r}.")
+    if isinstance(item_ids, (str, bytes)) or not isinstance(item_ids, Iterable):
+        shown = f"the string {item_ids[:40]!r}" if isinstance(item_ids, str) else f"a {type(item_ids).__name__}"
+        raise TypeError(f"item_ids: a list of IDs is needed, or another iterable of strings, not {shown}.")
     return item_ids

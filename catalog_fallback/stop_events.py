@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
+from django.utils.functional import Promise
 
 from catalog_fallback import stop_list
 from catalog_fallback.models import MAX_ID_LENGTH, StopOrigin, StoppedItem, StopReason, chunks
@@ -60,16 +61,18 @@ def make(
 ) -> StopEvent:
     """Return the event after checking its arguments.
 
-    Raises ValueError for an unknown reason or a naive ``event_at``.
+    Raises ValueError for an unknown reason, a note that is no text, or an ``event_at`` that is no aware datetime.
     """
     if reason is not None and reason not in StopReason.values:
         raise ValueError(f"reason={reason!r} has to be one of {', '.join(StopReason.values)}.")
-    if event_at is not None and timezone.is_naive(event_at):
+    if not isinstance(note, (str, Promise)):
+        raise ValueError(f"note has to be a string, not a {type(note).__name__}.")
+    if event_at is not None and (not isinstance(event_at, datetime) or timezone.is_naive(event_at)):
         raise ValueError(f"event_at={event_at!r} has to be an aware datetime.")
     return StopEvent(
         catalog,
         is_active,
-        timezone.now() if event_at is None else _storable(event_at),
+        timezone.now() if event_at is None else storable(event_at),
         origin=origin,
         reason=reason,
         note=note,
@@ -77,7 +80,7 @@ def make(
     )
 
 
-def _storable(moment: datetime) -> datetime:
+def storable(moment: datetime) -> datetime:
     """Return an aware moment as this site's database columns take it: naive and local where USE_TZ is off."""
     return moment if settings.USE_TZ else timezone.make_naive(moment)
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 from catalog_fallback import clock, signals, stop_query
 from catalog_fallback.cache import EntryCache, Query, entries_of, is_marked, new_token
 from catalog_fallback.exceptions import InvalidationFailed
+from catalog_fallback.log_events import fields
 from catalog_fallback.models import StoppedItem, StoppedItemQuerySet, chunks
 
 logger = logging.getLogger("catalog_fallback")
@@ -51,7 +52,7 @@ def is_stopped(query: Query) -> bool | None:
     try:
         return stop_query.is_stopped(query.catalog.alias, query.item_id, database())
     except DatabaseError as error:
-        logger.error("The stop list could not be asked about catalog %r: %s", query.catalog.alias, type(error).__name__)
+        _tell_unreadable(query.catalog.alias, error)
         return None
 
 
@@ -64,7 +65,7 @@ def ask(catalog: str, item_ids: Sequence[str]) -> Callable[[str], bool | None]:
             for item_id in _rows(catalog).active().filter(item_id__in=chunk).values_list("item_id", flat=True)
         }
     except DatabaseError as error:
-        logger.error("The stop list could not be asked about catalog %r: %s", catalog, type(error).__name__)
+        _tell_unreadable(catalog, error)
         return lambda item_id: None
     return lambda item_id: item_id in stopped
 
@@ -74,8 +75,14 @@ def reason_of(catalog: str, item_id: str) -> str:
     try:
         return _rows(catalog).active().filter(item_id=item_id).values_list("reason", flat=True).first() or ""
     except DatabaseError as error:
-        logger.error("The stop list could not be asked about catalog %r: %s", catalog, type(error).__name__)
+        _tell_unreadable(catalog, error)
         return ""
+
+
+def _tell_unreadable(catalog: str, error: DatabaseError) -> None:
+    name = type(error).__name__
+    about = fields("stop_list_unreadable", catalog=catalog, reason=name)
+    logger.error("The stop list could not be asked about catalog %r: %s", catalog, name, extra=about)
 
 
 def sees_old_state() -> bool:
@@ -144,7 +151,9 @@ class _PublishAfterCommit:
             try:
                 publish(catalog, sorted(item_ids), reason=self.reason)
             except Exception:
-                logger.exception("Catalog %r: the cache did not confirm a committed change of the stop list.", catalog)
+                about = fields("invalidation_failed", catalog=catalog, reason=self.reason, items=len(item_ids))
+                text = "Catalog %r: the cache did not confirm a committed change of the stop list."
+                logger.exception(text, catalog, extra=about)
 
 
 def _publish_after_commit(connection: BaseDatabaseWrapper, changes: Mapping[str, Iterable[str]], reason: str) -> None:
@@ -203,7 +212,8 @@ def _state(catalog: str, item_ids: Sequence[str]) -> _State:
         return {row[0]: (row[1], row[2], row[3] is None) for row in rows}
     except DatabaseError as error:
         name = type(error).__name__
-        raise InvalidationFailed(f"Catalog {catalog!r}: the stop list could not be read ({name}).") from error
+        text = gettext_noop("Catalog {catalog}: the stop list could not be read ({error}).")
+        raise InvalidationFailed(text, catalog=repr(catalog), error=name) from error
 
 
 def _publish_all(entries: EntryCache, item_ids: Sequence[str], reason: str, *, keeps_marks: bool) -> None:
@@ -237,10 +247,12 @@ def _publish_chunk(entries: EntryCache, item_ids: Sequence[str], *, keeps_marks:
         if pause is None or (tries > 1 and clock.monotonic() - started_at >= TRY_FOR):
             break
         clock.sleep(pause)
-    raise InvalidationFailed(
-        f"Catalog {catalog!r}: the cache {entries.config.cache!r} did not confirm the invalidation of {len(left)} of "
-        f"{len(item_ids)} IDs (first: {left[0]!r}). Changes of the stop list are saved and can be published again."
+    text = gettext_noop(
+        "Catalog {catalog}: the cache {cache} did not confirm the invalidation of {left} of {total} IDs (first: {first}). "
+        "Changes of the stop list are saved and can be published again."
     )
+    told = {"catalog": repr(catalog), "cache": repr(entries.config.cache), "first": repr(left[0])}
+    raise InvalidationFailed(text, **told, left=len(left), total=len(item_ids))
 
 
 _NO_ROW = (False, datetime(1, 1, 1, tzinfo=UTC), False)
@@ -295,10 +307,13 @@ def _confirm(catalog: str, item_ids: Iterable[str], state: _State) -> None:
 def _take_along(entries: EntryCache, done: set[str]) -> None:
     """Publish rows whose own publish was not confirmed; what fails again stays as it is."""
     catalog = entries.config.alias
+    left: list[str] = []
     try:
         rows = _rows(catalog).filter(published_at=None).values_list("item_id", flat=True)[:TAKEN_ALONG]
         left = [item_id for item_id in rows if item_id not in done]
         if left:
             _publish_all(entries, left, "published again", keeps_marks=False)
     except (DatabaseError, InvalidationFailed) as error:
-        logger.error("Catalog %r: earlier changes of the stop list are still not confirmed: %s", catalog, error)
+        about = fields("invalidation_failed", catalog=catalog, reason="published again", items=len(left))
+        text = "Catalog %r: earlier changes of the stop list are still not confirmed: %s"
+        logger.error(text, catalog, error, extra=about)

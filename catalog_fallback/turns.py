@@ -7,18 +7,23 @@ interpreter; and the one of them that goes on to fetch comes last. They would al
 from __future__ import annotations
 
 import os
-from queue import SimpleQueue
+from contextlib import suppress
+from queue import Empty, SimpleQueue
 
 #: Enough to keep one interpreter busy with replies, even from a cache that is some milliseconds away.
 AT_ONCE = 8
+#: Seconds after which one goes without a turn. Whoever was torn away between taking a turn and holding it never puts it
+#: back; whoever went without one puts one back all the same, and so makes good for it.
+PATIENCE = 5.0
 
 
 class Turns:
     """So many at a time. A child that was forked starts with all turns free, whoever had one in its parent."""
 
-    __slots__ = ("_free", "_pid")
+    __slots__ = ("_at_once", "_free", "_pid")
 
     def __init__(self, at_once: int = AT_ONCE) -> None:
+        self._at_once = at_once
         self._fill(at_once)
 
     def _fill(self, at_once: int) -> None:
@@ -28,9 +33,18 @@ class Turns:
         self._free, self._pid = free, os.getpid()
 
     def take(self) -> SimpleQueue[int]:
-        """Wait for a turn; return where it has to be put back."""
+        """Wait for a turn, but not for ever; return where one has to be put back."""
         if self._pid != os.getpid():
-            self._fill(AT_ONCE)
+            self._fill(self._at_once)
         free = self._free
-        free.get()
+        try:
+            free.get(timeout=PATIENCE)
+        except Empty:
+            return free
+        if free.qsize() >= self._at_once:  # somebody who went without one need not have: there is one too many
+            self._remove_one(free)
         return free
+
+    def _remove_one(self, free: SimpleQueue[int]) -> None:
+        with suppress(Empty):  # it has just been taken
+            free.get_nowait()

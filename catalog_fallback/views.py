@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, JsonResponse, UnreadablePostError
+from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt
 
 from catalog_fallback import aio, conf, notices, services, stop_list
@@ -75,7 +76,7 @@ def notice(request: HttpRequest, catalog: str) -> HttpResponse:
     if config is None:
         return problem("unknown_catalog")
     if not _is_json(request.content_type or ""):
-        return problem("unsupported_media_type", "Send it as application/json.")
+        return problem("unsupported_media_type", _("Send it as application/json."))
     body = _body(request)
     if isinstance(body, HttpResponse):
         return body
@@ -89,7 +90,7 @@ def notice(request: HttpRequest, catalog: str) -> HttpResponse:
 def _wrong_method(request: HttpRequest, *allowed: str) -> HttpResponse | None:
     if request.method in allowed:
         return None
-    response = problem("method_not_allowed", f"Possible: {', '.join(allowed)}.")
+    response = problem("method_not_allowed", _("Possible: {methods}.").format(methods=", ".join(allowed)))
     response["Allow"] = ", ".join(allowed)
     return response
 
@@ -102,13 +103,14 @@ def _refused_question(request: HttpRequest, catalog: str) -> HttpResponse | None
     if config is None:
         return problem("unknown_catalog")
     if config.required_vary:
-        return problem("unknown_catalog", "The items of this catalog have variants, which cannot be asked for here.")
+        text = _("The items of this catalog have variants, which cannot be asked for here.")
+        return problem("unknown_catalog", text)
     return None
 
 
 def _impossible_id() -> HttpResponse:
     """The exception's own text names settings, which are nobody's business."""
-    return problem("invalid_item_id", "No item of this catalog can have this ID.")
+    return problem("invalid_item_id", _("No item of this catalog can have this ID."))
 
 
 def _is_json(content_type: str) -> bool:
@@ -119,13 +121,13 @@ def _is_json(content_type: str) -> bool:
 def _body(request: HttpRequest) -> bytes | HttpResponse:
     """Return the raw body; refuse a long one before it is read, whatever the request says of its length."""
     length = request.headers.get("Content-Length", "").lstrip("0")
-    too_large = problem("too_large", f"At most {MAX_BYTES} bytes are taken.")
+    too_large = problem("too_large", _("At most {limit} bytes are taken.").format(limit=MAX_BYTES))
     if length.isascii() and length.isdigit() and (len(length) > _MOST_DIGITS or int(length) > MAX_BYTES):
         return too_large
     try:
         body = request.read(MAX_BYTES + 1)
     except UnreadablePostError:
-        return problem("malformed_notice", "The body ended before it was complete.")
+        return problem("malformed_notice", _("The body ended before it was complete."))
     if len(body) > MAX_BYTES:
         return too_large
-    return body or problem("malformed_notice", "There is no body, or its length is not given.")
+    return body or problem("malformed_notice", _("There is no body, or its length is not given."))

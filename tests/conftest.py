@@ -13,7 +13,10 @@ from django.db import connection
 from catalog_fallback.testing import FrozenClock
 from tests import loopback as wire
 from tests import servers
+from tests.cluster import Cluster, running_cluster
 from tests.crew import Crew, settle
+from tests.mariadb import mariadb_database
+from tests.memcached import Memcached, running_memcached
 from tests.sites import MovableClock, Site
 
 if TYPE_CHECKING:
@@ -43,6 +46,14 @@ def valkey() -> Iterator[servers.Valkey]:
 
 
 @pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[Cluster]:
+    """A real Redis Cluster of three nodes whose content belongs to the tests; none of them kills a node of it."""
+    with running_cluster() as cluster:
+        yield cluster
+        assert cluster.keys_for_ever() == [], "a key without an expiry was left behind"
+
+
+@pytest.fixture(scope="session")
 def postgres(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
     """The alias of a migrated PostgreSQL database: mark the test ``django_db(databases=["default", "postgres"])``."""
     from django.core.management import call_command  # noqa: PLC0415  # settings are ready only now
@@ -57,6 +68,30 @@ def postgres(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
         finally:
             connections[alias].close()
             del connections[alias], connections.databases[alias]
+
+
+@pytest.fixture(scope="session")
+def mariadb(django_db_blocker: DjangoDbBlocker) -> Iterator[str]:
+    """The alias of a migrated MariaDB database: mark the test as for ``postgres``."""
+    from django.core.management import call_command  # noqa: PLC0415  # settings are ready only now
+    from django.db import connections  # noqa: PLC0415
+
+    alias = "mariadb"
+    with mariadb_database() as database, django_db_blocker.unblock():
+        connections.databases[alias] = connections.configure_settings({"default": {}, alias: database})[alias]
+        try:
+            call_command("migrate", database=alias, verbosity=0)
+            yield alias
+        finally:
+            connections[alias].close()
+            del connections[alias], connections.databases[alias]
+
+
+@pytest.fixture(scope="session")
+def memcached() -> Iterator[Memcached]:
+    """A real Memcached whose content belongs to the tests; none of them kills it."""
+    with running_memcached() as server:
+        yield server
 
 
 @pytest.fixture

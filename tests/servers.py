@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -38,6 +39,13 @@ def is_listening(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def freeze(process: subprocess.Popen[bytes]) -> None:
+    """Make a server of ours hang: it keeps its connections and answers nothing. Returns when it stands still."""
+    process.send_signal(signal.SIGSTOP)
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status), "it has ended instead"
 
 
 def skip_for_want_of(service: str, what_to_do: str) -> None:

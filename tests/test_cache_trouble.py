@@ -20,6 +20,7 @@ from catalog_fallback.cache import entries_of
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.results import NoReply
+from catalog_fallback.store import Store
 from tests import loopback as wire
 from tests import servers, stores
 from tests.scripted import PATH, Programmed
@@ -314,10 +315,14 @@ def test_two_catalogs_pay_once_for_one_cache(
 # --- a real server --------------------------------------------------------------------------------------------------
 
 FAST = {"socket_timeout": 0.2, "socket_connect_timeout": 0.2}
+HIDDEN = {"SOCKET_TIMEOUT": 0.25, "SOCKET_CONNECT_TIMEOUT": 0.25, "IGNORE_EXCEPTIONS": True}
 REDIS: dict[str, dict[str, Any]] = {
     "django_redis.cache.RedisCache": {"OPTIONS": {"SOCKET_TIMEOUT": 0.2, "SOCKET_CONNECT_TIMEOUT": 0.2}},
     "django_redis.cache.RedisCache, errors hidden": {
         "OPTIONS": {"SOCKET_TIMEOUT": 0.2, "SOCKET_CONNECT_TIMEOUT": 0.2, "IGNORE_EXCEPTIONS": True}
+    },
+    "django_redis.cache.RedisCache, errors hidden, herd client": {
+        "OPTIONS": {**HIDDEN, "CLIENT_CLASS": "django_redis.client.HerdClient"}
     },
     "django.core.cache.backends.redis.RedisCache": {"OPTIONS": {**FAST, "retry": None}},
 }
@@ -350,6 +355,20 @@ def test_e2_e5_e11_a_frozen_redis(site: Site, on_redis: servers.Valkey, monkeypa
         on_redis.process.send_signal(signal.SIGCONT)
     MovableClock(monkeypatch).move(PAUSE + 1)
     assert [site.find().cache for _ in range(2)] == ["hit", "hit"]
+
+
+def test_one_hidden_time_out_is_enough(site: Site, valkey: servers.Valkey) -> None:
+    """To whoever asks django-redis' cache, a read that ran into the socket's limit looks like a miss."""
+    pytest.importorskip("django_redis")
+    options = {**HIDDEN, "CLIENT_CLASS": "django_redis.client.HerdClient"}
+    site.cache_in("django_redis.cache.RedisCache", LOCATION=valkey.url, OPTIONS=options)
+    store = Store("default")
+    store.set("key", "value", 60)
+    assert store.get_many(("key", "other")) == {"key": "value"}
+    assert store.incr("number", 1, 60) is None
+    servers.freeze(valkey.process)
+    assert store.get_many(("key", "other")) == {}
+    assert store.is_paused
 
 
 def test_a_killed_redis(site: Site, on_redis: servers.Valkey, monkeypatch: pytest.MonkeyPatch) -> None:

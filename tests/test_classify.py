@@ -380,3 +380,41 @@ def test_stale_needs_an_unavailable_lookup(
 ) -> None:
     """A definite answer, a stopped item and a stop list that cannot be asked beat a stale entry."""
     assert classify.may_serve_stale(attempts, state, reason) is expected
+
+
+#: Every reason that there is, and every status.
+EVERY_REASON = [*classify.REASONS, "cooling_down", "incomplete_search", "all_not_found", "stopped"]
+EVERY_STATUS = [f"http_{status}" for status in range(100, 1000)]
+
+
+def test_broken_and_busy_are_these_reasons_and_no_others() -> None:
+    """5xx, whatever it is, and nothing that only looks like it."""
+    reasons = [*EVERY_REASON, *EVERY_STATUS, "http_5xx", "http_5000", "xhttp_500"]
+    broken = {reason for reason in reasons if classify.says_broken(reason)}
+    assert broken == {"tls_failed", "invalid_http", "incomplete_body", *(f"http_{n}" for n in range(500, 600))}
+    assert {reason for reason in reasons if classify.says_busy(reason)} == {"http_429", "cooling_down"}
+
+
+def test_an_expired_entry_stands_in_for_somebody_else_s_search_for_these_reasons_only() -> None:
+    """Who joined a flight has no trace: the reason alone has to say that nobody could answer in time."""
+    reasons = [*EVERY_REASON, *EVERY_STATUS]
+    assert {reason for reason in reasons if classify.may_serve_stale((), State.UNAVAILABLE, reason)} == {
+        "incomplete_search",
+        "deadline",
+        "cooling_down",
+        "http_429",
+        "tls_failed",
+        "invalid_http",
+        "incomplete_body",
+        *(f"http_{n}" for n in range(500, 600)),
+    }
+
+
+def test_retry_after_is_read_from_429_and_503_alone() -> None:
+    """Of all statuses."""
+    read = {}
+    for status in range(201, 600):
+        judged = classify.by_status(Reply(status, {"retry-after": "7"}), NOW)
+        assert judged is not None
+        read[status] = judged.retry_after
+    assert {status for status, wait in read.items() if wait is not None} == {429, 503}

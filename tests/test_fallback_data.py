@@ -6,11 +6,14 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 from django.db.utils import OperationalError
+from django.utils.translation import gettext_lazy
 
 from catalog_fallback import aftermath, services, signals, stop_list
 from catalog_fallback.exceptions import ItemUnavailable
@@ -130,6 +133,104 @@ def test_a_callable_without_data(settings: Any, transactional_db: None, caplog: 
     assert len(caplog.records) == (what is not nothing)
     assert "P001P001P001" not in caplog.text
     assert "FALLBACK of catalog 'default'" in caplog.text or what is nothing
+
+
+def _circular() -> dict[str, Any]:
+    data: dict[str, Any] = {"name": "Tea?"}
+    data["itself"] = data
+    return data
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    data: dict[str, Any] = {"name": "SECRET"}
+    for _ in range(depth):
+        data = {"more": data}
+    return data
+
+
+class _Hostile(dict[str, Any]):
+    """Cannot even be looked at."""
+
+    def items(self) -> Any:
+        """Raises, and says something that may be a secret."""
+        raise RuntimeError("SECRET")
+
+    keys = __iter__ = items  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("how", ["dict", "callable"])
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        ({"name": "Tea?", ("SECRET", 1): "x"}, "the top (a key of type tuple)"),
+        ({"name": "Tea?", "sizes": [{"of": {("SECRET",): 1}}]}, "['sizes'][0]['of'] (a key of type tuple)"),
+        ({"name": "Tea?", "tags": {"SECRET"}}, "['tags'] (set)"),
+        ({"name": "Tea?", "price": float("nan")}, "['price'] (float)"),
+        ({"name": "Tea?", "prices": (1.0, float("-inf"))}, "['prices'][1] (float)"),
+        ({"name": "Tea?", "cover": b"SECRET"}, "['cover'] (bytes)"),
+        ({"name": "Tea?", "object": object()}, "['object'] (object)"),
+        ({"name": "Tea\ud800"}, "['name'] (str)"),
+        ({"name": "Tea?", "count": 1 << 1025}, "['count'] (int)"),
+        ({"name": "Tea?", "x" * 41: {1, 2}}, f"['{'x' * 40}'] (set)"),
+        (_circular(), "['itself']['itself']['itself']['itself'] (dict)"),
+        (_nested(40), "['more']['more']['more']['more'] (dict)"),
+        (_nested(5000), "['more']['more']['more']['more'] (dict)"),
+        (_Hostile(name="Tea?"), "the top (_Hostile)"),
+    ],
+    ids=[
+        "a tuple as a key",
+        "such a key further in",
+        "a set",
+        "NaN",
+        "infinity in a tuple",
+        "bytes",
+        "an object",
+        "a lone surrogate",
+        "an absurd number",
+        "a long name",
+        "circular",
+        "too deep",
+        "far too deep",
+        "hostile",
+    ],
+)
+def test_what_json_cannot_say_is_left_out(
+    settings: Any, transactional_db: None, caplog: Any, data: dict[Any, Any], place: str, how: str
+) -> None:
+    """The lookup stays what it was; the log names the catalog and the place, and quotes no value."""
+    shop = Shop(settings, SOURCES=down(), FALLBACK=data if how == "dict" else lambda _: data)
+    with caplog.at_level(logging.ERROR, "catalog_fallback"):
+        lookup = shop.find()
+    assert (words(lookup), lookup.item, lookup.degraded) == (("unavailable", "incomplete_search"), None, False)
+    (record,) = caplog.records
+    assert "FALLBACK of catalog 'default' is left out" in record.getMessage()
+    assert place in record.getMessage()
+    assert "SECRET" not in caplog.text
+
+
+def test_what_django_says_in_json_is_said(settings: Any, transactional_db: None) -> None:
+    """Dates, exact numbers and translatable texts become what they are in JSON, and a tuple a list."""
+    data = {"name": gettext_lazy("Yes"), "at": date(2026, 5, 3), "price": Decimal("1.50"), "sizes": (1, 2)}
+    item = Shop(settings, SOURCES=down(), FALLBACK=lambda _: data).find().item
+    assert item == {"name": "Yes", "at": "2026-05-03", "price": "1.50", "sizes": [1, 2]}
+    assert type(item["name"]) is str
+
+
+@pytest.mark.urls("catalog_fallback.urls")
+@pytest.mark.parametrize("given", [{"tags": {1}}, [1], RuntimeError("SECRET")], ids=["a set", "a list", "an error"])
+def test_the_item_view_survives_any_fallback(settings: Any, transactional_db: None, client: Any, given: Any) -> None:
+    """503 as without it, and nothing of what it gave."""
+
+    def own(lookup: Lookup) -> Any:
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    Shop(settings, SOURCES=down(), FALLBACK=own)
+    response = client.get("/default/items/P001/")
+    assert response.status_code == 503
+    assert not {"item", "degraded", "tags"} & response.json().keys()
+    assert b"SECRET" not in response.content
 
 
 def test_nobody_shares_the_data_with_the_next_one(shop: Shop) -> None:

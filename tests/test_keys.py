@@ -62,6 +62,19 @@ def slot_tag(key: str) -> str:
     return tag[1]
 
 
+@given(IDS.filter(lambda item_id: item_id not in {".", ".."}))
+@example("P001")
+@example("10.1000/182")
+@example("9" * 64)
+@example("9" * 65)
+@example("a b")
+def test_who_publishes_writes_the_gate_that_who_looks_up_reads(item_id: str) -> None:
+    """An invalidation knows the ID alone; whatever the question is, its gate is that one."""
+    entries = EntryCache(CatalogConfig("default", (), id_pattern=ANYTHING, vary_names=NAMES))
+    gates = {entries.query(item_id, language, vary).gate_key for language in ("", "de") for vary in ({}, {"size": "L"})}
+    assert gates == {entries.gate_key(item_id)}
+
+
 @given(QUESTIONS.filter(usable), QUESTIONS.filter(usable))
 @example(("a", 1, "d", "X", '["de", [["size", "a"]]]', {}), ("a", 1, "d", "X", "de", {"size": "a"}))
 @example(("a", 1, "d", "X", "", {"size": "a"}), ("a", 1, "d", "X", "", {"region": "a"}))

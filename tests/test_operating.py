@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
+import uuid
 from typing import Any
 
 import pytest
 import redis
 from django.core.cache import caches
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 
 from catalog_fallback import isolation, operating
 from catalog_fallback.exceptions import UnknownCatalog
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.isolation import COPY_LIFE
 from catalog_fallback.models import CatalogSource
-from catalog_fallback.operating import UnknownSource, isolate_source, reset_source, restore_source
+from catalog_fallback.operating import Reach, UnknownSource, isolate_source, reset_source, restore_source
 from catalog_fallback.services import explain_item
-from tests.crew import Crew
+from tests import stores
+from tests.crew import DJANGO_REDIS, Crew
 from tests.guard_scenes import caller, over_memory, refuse, set_up, spent, trace
 from tests.sites import ALSO_FOUND, FOUND, NOT_FOUND, TEMPORARY, MovableClock, Site
 
@@ -54,6 +56,52 @@ def test_isolating_twice_keeps_since_when(site: Site) -> None:
 def test_restoring_what_is_not_out_does_nothing(site: Site) -> None:
     """And says so."""
     assert not restore_source("default", "primary")
+
+
+@pytest.mark.parametrize("catalog", ["default", "gone"])
+def test_what_the_settings_no_longer_have_can_be_restored(site: Site, catalog: str) -> None:
+    """Its row would take out a source of that name that comes back; without a row the name is unknown."""
+    CatalogSource.objects.create(catalog=catalog, source="gone")
+    assert restore_source(catalog, "gone")
+    with pytest.raises((UnknownSource, UnknownCatalog)):
+        restore_source(catalog, "gone")
+
+
+# --- who knows of it ------------------------------------------------------------------------------------------------
+
+
+def test_everybody_knows_once_the_cache_has_it(site: Site, redis_url: str) -> None:
+    """Read back from a cache that all share."""
+    site.cache_in(DJANGO_REDIS, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex)
+    site.configure()
+    for verb in (isolate_source, restore_source):
+        verb("default", "primary")
+        assert operating.reach_of("default") is Reach.EVERYBODY
+
+
+def test_with_a_cache_of_its_own_only_this_process_knows(site: Site) -> None:
+    """Others ask the database within a minute."""
+    isolate_source("default", "primary")
+    assert operating.reach_of("default") is Reach.THIS_PROCESS
+    assert operating.is_per_process("default")
+
+
+def test_a_cache_that_lost_it_has_not_confirmed_it(site: Site) -> None:
+    """Nor has one that is down, or one whose word nobody can check."""
+    shelf = over_memory(site)
+    isolate_source("default", "primary")
+    assert operating.reach_of("default") is Reach.EVERYBODY
+    with connection.execute_wrapper(_down):
+        assert operating.reach_of("default") is Reach.NOT_CONFIRMED
+    shelf.values.clear()
+    assert operating.reach_of("default") is Reach.NOT_CONFIRMED
+    shelf.fault = stores.raising(ConnectionError("down"))
+    isolate_source("default", "primary")
+    assert operating.reach_of("default") is Reach.NOT_CONFIRMED
+
+
+def _down(*_: object) -> Any:
+    raise DatabaseError("down")
 
 
 @pytest.mark.parametrize("verb", [isolate_source, restore_source, reset_source])

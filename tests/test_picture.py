@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -27,9 +28,9 @@ def of_package() -> str:
     return textwrap.dedent(block).strip()
 
 
-def of_readme() -> str:
-    """The picture in the README: its first block."""
-    match = re.search(r"^```\w*\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+def of_page(page: str) -> str:
+    """The picture in a page: its first block."""
+    match = re.search(r"^```\w*\n(.*?)^```", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     return match[1].strip() if match else ""
 
 
@@ -44,11 +45,12 @@ def test_the_picture_is_there() -> None:
     assert len(places()) >= 6
 
 
-def test_the_readme_has_the_same_picture() -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/explanation/picture.md"])
+def test_the_readme_and_the_docs_have_the_same_picture(page: str) -> None:
     """One of them would be wrong otherwise."""
-    if not (ROOT / "README.md").exists():
+    if not (ROOT / page).exists():
         pytest.skip("not in a source tree")
-    assert of_readme() == of_package()
+    assert of_page(page) == of_package()
 
 
 @pytest.mark.parametrize("place", places())
@@ -154,6 +156,50 @@ def test_h45_importing_starts_nothing_and_reads_no_settings() -> None:
         env={"PYTHONPATH": str(ROOT)},
     )
     assert (done.stdout.strip(), done.stderr) == ("quiet", "")
+
+
+LOUD = """
+import json, sys
+
+seen, sockets, read = [], [], []
+
+def listen(event, arguments):
+    if event in {{"_thread.start_new_thread", "os.fork", "socket.bind", "socket.connect", "subprocess.Popen"}}:
+        seen.append([event, repr(arguments)])
+    elif event == "socket.__new__":
+        sockets.append(arguments[0])
+
+sys.addaudithook(listen)
+import django
+from django.conf import LazySettings, settings
+
+settings.configure(INSTALLED_APPS=[{apps}], USE_TZ=True, DEFAULT_AUTO_FIELD="django.db.models.BigAutoField")
+get = LazySettings.__getattr__
+LazySettings.__getattr__ = lambda self, name: (read.append(name), get(self, name))[1]
+django.setup()
+{then}
+quiet = [event for event in seen if "socket.bind" not in event[0] or "'::1', 0" not in event[1]]
+print(json.dumps([quiet, [one.fileno() for one in sockets], sorted(set(read))]))
+"""
+
+
+def test_importing_the_services_does_nothing_that_django_does_not() -> None:
+    """Heard from the interpreter itself: no thread, no process, no socket left open, no setting read.
+
+    urllib3 tries once, when it is imported, whether this machine has IPv6, with a socket that it closes.
+    """
+    heard = []
+    for apps, then in (
+        (APPS, "import catalog_fallback.services"),
+        (APPS.replace(', "catalog_fallback"', ""), ""),
+    ):
+        code = LOUD.format(apps=apps, then=then)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+        heard.append(json.loads(done.stdout))
+    (events, sockets, read), (_, _, read_by_django) = heard
+    assert events == []
+    assert set(sockets) <= {-1}
+    assert read == read_by_django
 
 
 def test_importing_the_package_itself_needs_no_django() -> None:

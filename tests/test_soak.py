@@ -1,77 +1,47 @@
 """Does a process stay as it is, however many different IDs it is asked for?
 
-``SOAK_IDS=1000000`` (some minutes) asks for a million, as is done before a release.
+``SOAK_IDS=500000`` (some minutes) asks for a million; ``python -m benchmarks soak --large`` does so with real caches.
 """
 
 from __future__ import annotations
 
-import asyncio
-import gc
+import json
 import os
+import subprocess
 import sys
-import threading
 from typing import Any
 
 import pytest
 
-from catalog_fallback import flight_table, refresh_ahead, services
-from tests.many import ANY, Any_
-from tests.sites import Site
+from catalog_fallback.off_loop import Pool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
 IDS = int(os.environ.get("SOAK_IDS", "10000"))
-#: Blocks of memory by which a process may grow meanwhile; a name kept of each ID would be one for each at least.
-GROWTH = IDS // 5
+#: Blocks of memory by which a process may differ after twice as many IDs, however many that is.
+GROWTH = 500
 
 
-def ask(first: int, count: int) -> None:
-    """Ask for so many different IDs, one at a time, in batches, and from a loop."""
-    ids = [f"S{number}" for number in range(first, first + count)]
-    for item_id in ids[::2]:
-        services.find_item(item_id)
-    services.find_items(ids[1::4])
-
-    async def from_loop() -> None:
-        for item_id in ids[3::4]:
-            await services.afind_item(item_id)
-
-    asyncio.run(from_loop())
-    Any_.asked.clear()
+@pytest.fixture(scope="module")
+def soaked() -> Any:
+    """What a process of its own is made of after twice IDS."""
+    command = [sys.executable, "-m", "tests.soaking", str(IDS)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
-def blocks() -> int:
-    """Blocks of memory that Python holds."""
-    gc.collect()
-    return sys.getallocatedblocks()
-
-
-def test_e12_memory_does_not_grow_with_distinct_ids(site: Site, settings: Any) -> None:
+def test_e12_memory_does_not_grow_with_distinct_ids(soaked: Any) -> None:
     """No table of locks, flights, leases, breakers or names keeps anything of an ID (resilience4j 1809, 2243)."""
-    site.cache_in("tests.stores.LossyCache")  # takes everything and keeps nothing, so that only we could grow
-    forget_what_the_cache_notes(settings)
-    Any_.begin()
-    site.configure({"BACKEND": ANY}, {"ENABLED": False}, REFRESH_AHEAD=0.5, BUDGET=60)
-    chunk = max(1, IDS // 20)
-    ask(0, chunk)
-    before = blocks()
-    for first in range(chunk, IDS, chunk):
-        ask(first, chunk)
-    assert blocks() - before < GROWTH
-    assert len(flight_table.table) == 0
-    assert not refresh_ahead.refresher._names
-    ours = [thread for thread in threading.enumerate() if thread.name.startswith("catalog-fallback-refresh")]
-    assert len(ours) <= refresh_ahead.THREADS
+    first, second = soaked["blocks"]
+    assert second - first < GROWTH
+    assert (soaked["flights"], soaked["refreshes"]) == (0, 0)
 
 
-def forget_what_the_cache_notes(settings: Any) -> None:
-    """The test's cache keeps a log of every operation, which would be all that grows."""
-    from django.core.cache import caches  # noqa: PLC0415  # the settings are those of the test
-
-    class Nothing(list[Any]):
-        """A list that stays empty."""
-
-        def append(self, item: Any) -> None:
-            """Forget it."""
-
-    caches["default"].shelf.log = Nothing()  # type: ignore[attr-defined]
+def test_e12_threads_are_those_of_the_pools(soaked: Any) -> None:
+    """None beside the main one and those that serve event loops, and of these not more than their pools allow."""
+    threads = dict(soaked["threads"])
+    assert threads.pop("MainThread") == 1
+    assert threads.keys() <= {f"catalog-fallback-{pool.name.lower()}" for pool in Pool}
+    for pool in Pool:
+        assert threads.get(f"catalog-fallback-{pool.name.lower()}", 0) <= pool.value

@@ -123,6 +123,20 @@ def test_a_process_writes_once_a_second(frozen_clock: FrozenClock) -> None:
     assert len(store.commands) - first <= 3
 
 
+def test_what_waits_to_be_written_is_small(frozen_clock: FrozenClock) -> None:
+    """However many calls there are within the second, they are a few numbers, and none is lost."""
+    store = ProcessStore()
+    made = Statistics(store, Names("head", "default", "only"))
+    made.write_if_due()
+    for number in range(1000):
+        made.note(GOOD, 0.001 * (number % 3))
+        made.write_if_due()
+        assert len(made._pending) + len(made._sums) < 70
+    frozen_clock.advance(1)
+    made.write_if_due()
+    assert made.read().calls == 1000
+
+
 def test_keys_are_few_and_live_for_minutes(frozen_clock: FrozenClock) -> None:
     """However many calls there are, and however long they take."""
     store = ProcessStore()

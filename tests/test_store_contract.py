@@ -11,48 +11,17 @@ from typing import Any
 
 import pytest
 from django.core.cache import caches
-from django.core.management import call_command
 
 from catalog_fallback.store import whole_seconds
-from tests import stores
+from tests import backends, stores
+from tests.backends import BACKENDS, make_tables, params_of
 
-MEMORY = "tests.stores.MemoryCache"
-LOCMEM = "django.core.cache.backends.locmem.LocMemCache"
-DJANGO_REDIS = "django_redis.cache.RedisCache"
-BACKENDS: dict[str, dict[str, Any]] = {
-    "double": {"BACKEND": MEMORY},
-    "locmem": {"BACKEND": LOCMEM},
-    "file": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache"},
-    "database": {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "contract_cache"},
-    "django's redis": {"BACKEND": "django.core.cache.backends.redis.RedisCache"},
-    "django-redis pickle": {"BACKEND": DJANGO_REDIS},
-    "django-redis json": {
-        "BACKEND": DJANGO_REDIS,
-        "OPTIONS": {"SERIALIZER": "django_redis.serializers.json.JSONSerializer"},
-    },
-    "django-redis msgpack": {
-        "BACKEND": DJANGO_REDIS,
-        "OPTIONS": {"SERIALIZER": "django_redis.serializers.msgpack.MSGPackSerializer"},
-    },
-}
+#: Tables of caches are in real databases, too, whose aliases come with their fixtures.
+pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
+
 #: Where one winner is promised.
-ATOMIC = sorted(BACKENDS.keys() - {"file", "database"})
-
-
-def params_of(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """The CACHES entry of a backend, with a place of its own."""
-    params = dict(BACKENDS[name])
-    if "redis" in name:
-        pytest.importorskip("redis")
-        if "django-redis" in name:
-            pytest.importorskip("django_redis")
-        params["LOCATION"] = request.getfixturevalue("redis_url")
-        params["KEY_PREFIX"] = uuid.uuid4().hex[:8]
-    elif name == "file":
-        params["LOCATION"] = str(tmp_path)
-    elif name != "database":
-        params["LOCATION"] = uuid.uuid4().hex
-    return params
+ATOMIC = [name for name, backend in BACKENDS.items() if backend.is_atomic]
+ON_REDIS = [name for name, backend in BACKENDS.items() if backend.path in {backends.REDIS, backends.DJANGO_REDIS}]
 
 
 @pytest.fixture
@@ -60,9 +29,8 @@ def make(settings: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Itera
     """Return a function that opens one of the backends."""
 
     def opened(name: str) -> Any:
-        settings.CACHES = {"default": {"BACKEND": LOCMEM}, "mine": params_of(name, request, tmp_path)}
-        if name == "database":
-            call_command("createcachetable", "contract_cache", verbosity=0)
+        settings.CACHES = {"default": {"BACKEND": backends.LOCMEM}, "mine": params_of(name, request, tmp_path)}
+        make_tables(name, request)
         return caches["mine"]
 
     yield opened
@@ -70,7 +38,7 @@ def make(settings: Any, request: pytest.FixtureRequest, tmp_path: Path) -> Itera
 
 
 @pytest.fixture(params=BACKENDS)
-def cache(request: pytest.FixtureRequest, make: Callable[[str], Any], db: None) -> Any:
+def cache(request: pytest.FixtureRequest, make: Callable[[str], Any]) -> Any:
     """Each backend, empty."""
     return make(request.param)
 
@@ -165,18 +133,17 @@ def test_add_has_one_winner(make: Callable[[str], Any], name: str) -> None:
     assert sorted(wins) == list(range(20))
 
 
-@pytest.mark.parametrize("name", [name for name in ATOMIC if "redis" in name])
-def test_every_write_sets_an_expiry_on_redis(make: Callable[[str], Any], name: str, redis_url: str) -> None:
+@pytest.mark.parametrize("name", ON_REDIS)
+def test_every_write_sets_an_expiry_on_redis(make: Callable[[str], Any], name: str) -> None:
     """set, add, set_many and touch leave the life that was asked for; none leaves a key without one."""
-    redis = pytest.importorskip("redis")
     cache = make(name)
+    client = cache._cache.get_client(write=True) if name == "Redis, Django's own" else cache.client.get_client()
     cache.set("set", 1, 100)
     cache.add("add", 1, 200)
     cache.set_many({"many": 1, "more": 2}, 300)
     cache.set("touched", 1, 100)
     cache.touch("touched", 400)
-    with redis.Redis.from_url(redis_url) as client:
-        lives = {key: client.pttl(cache.make_key(key)) / 1000 for key in ("set", "add", "many", "more", "touched")}
+    lives = {key: client.pttl(cache.make_key(key)) / 1000 for key in ("set", "add", "many", "more", "touched")}
     assert lives == pytest.approx({"set": 100, "add": 200, "many": 300, "more": 300, "touched": 400}, abs=5)
 
 
@@ -198,7 +165,7 @@ def test_the_double_goes_by_the_movable_clock(make: Callable[[str], Any], frozen
 def test_the_double_knows_the_alias_timeout(settings: Any, timeout: int | None) -> None:
     """Without a timeout the alias decides, None being for ever."""
     location = uuid.uuid4().hex
-    settings.CACHES = {"default": {"BACKEND": MEMORY, "LOCATION": location, "TIMEOUT": timeout}}
+    settings.CACHES = {"default": {"BACKEND": backends.DOUBLE, "LOCATION": location, "TIMEOUT": timeout}}
     caches["default"].set("key", 1)
     assert stores.shelf(location).lives == [(":1:key", timeout)]
 
@@ -206,7 +173,7 @@ def test_the_double_knows_the_alias_timeout(settings: Any, timeout: int | None) 
 def test_the_broken_doubles_break_as_they_say(settings: Any) -> None:
     """Raises; says None; loses writes; writes and loses the reply; delivers late; holds what cannot be decoded."""
     location = uuid.uuid4().hex
-    settings.CACHES = {"default": {"BACKEND": MEMORY, "LOCATION": location}}
+    settings.CACHES = {"default": {"BACKEND": backends.DOUBLE, "LOCATION": location}}
     cache, shelf = caches["default"], stores.shelf(location)
     shelf.fault = stores.raising(ConnectionError("down"))
     with pytest.raises(ConnectionError):

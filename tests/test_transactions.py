@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 from django.core.cache import caches
-from django.core.management import call_command
 from django.db import connections, router, transaction
 from django.test.utils import CaptureQueriesContext
 
 from catalog_fallback import services, stop_list
 from catalog_fallback.models import StoppedItem
-from tests.mariadb import mariadb_database
 from tests.shops import Shop, elsewhere, rolled_back
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
@@ -40,21 +38,6 @@ class OneDatabase:
         return self.alias
 
     db_for_read = db_for_write
-
-
-@pytest.fixture(scope="session")
-def mariadb(django_db_blocker: Any) -> Iterator[str]:
-    """The alias of a migrated MariaDB database."""
-    with mariadb_database() as database, django_db_blocker.unblock():
-        connections.databases["mariadb"] = connections.configure_settings({"default": {}, "mariadb": database})[
-            "mariadb"
-        ]
-        try:
-            call_command("migrate", database="mariadb", verbosity=0)
-            yield "mariadb"
-        finally:
-            connections["mariadb"].close()
-            del connections["mariadb"], connections.databases["mariadb"]
 
 
 class Place:

@@ -43,7 +43,7 @@ def carry_out(request: HttpRequest, plan: Plan) -> Plan:
                 break
     except CatalogError as error:
         text = _("{done} of {total} are done, the others are not: {error}")
-        raise PlanRefused(text.format(done=plan.done, total=plan.total, error=error)) from error
+        raise PlanRefused(text.format(done=plan.done, total=plan.total, error=told(error))) from error
     return plan
 
 

@@ -125,7 +125,7 @@ class CatalogSourceAdmin(_ModelAdmin):
         try:
             response = JsonResponse(all_values(overview()))
         except ImproperlyConfigured:
-            response = JsonResponse({"error": "The setting CATALOG_FALLBACK cannot be used."}, status=500)
+            response = JsonResponse({"error": _("The setting CATALOG_FALLBACK cannot be used.")}, status=500)
         patch_vary_headers(response, ("Accept",))
         return response
 

@@ -75,7 +75,8 @@ def _hits(answered: Answered) -> str:
     if answered.ratio is None:
         return _("no lookups in the last 5 minutes")
     percent, count = number_format(answered.ratio * 100, 0), number_format(answered.lookups, force_grouping=True)
-    return _("{percent} % of {count} lookups in the last 5 minutes").format(percent=percent, count=count)
+    share = _("{number} %").format(number=percent)
+    return _("{share} of {count} lookups in the last 5 minutes").format(share=share, count=count)
 
 
 def _longest(waits: Waits) -> str:

@@ -11,6 +11,7 @@ from django.utils.translation import gettext as _
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.models import MAX_ID_LENGTH
+from catalog_fallback.told_errors import told
 
 #: Longest list, in lines (blank ones count) and in bytes.
 MAX_LINES = 100_000
@@ -121,7 +122,7 @@ def _clean(written: str, config: CatalogConfig) -> str | _Complaint:
     try:
         item_id = config.clean_id(written)
     except InvalidItemID as error:
-        return _Complaint(error)
+        return _Complaint(told(error))
     if len(item_id) > MAX_ID_LENGTH:
         text = _("{length} characters are too many for the stop list; {limit} is the limit.")
         return _Complaint(text.format(length=len(item_id), limit=MAX_ID_LENGTH))

@@ -85,7 +85,7 @@ class LookUpForm(forms.Form):
             try:
                 self.explanation = services.explain_item(**self.question())
             except ValueError as error:  # InvalidItemID is one
-                raise forms.ValidationError(str(error)) from error
+                raise forms.ValidationError(told(error)) from error
         return values
 
     def question(self) -> dict[str, Any]:

@@ -76,10 +76,10 @@ def republish(request: HttpRequest, catalog: str, item_ids: Collection[str]) -> 
         try:
             confirmed += services.invalidate_items(chunk, catalog=catalog, reason="published again")
         except InvalidationFailed as error:
-            messages.warning(request, _("The cache did not confirm it: {error}").format(error=error))
+            messages.warning(request, _("The cache did not confirm it: {error}").format(error=told(error)))
             return confirmed
         except CatalogError as error:  # the settings have changed since: nobody can look these up
-            messages.warning(request, str(error))
+            messages.warning(request, told(error))
             return confirmed
     return confirmed
 

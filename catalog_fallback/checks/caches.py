@@ -24,7 +24,7 @@ def deployed(catalogs: Iterable[CatalogConfig]) -> Iterator[Complaint]:
     """Complaints about caches that matter where there are several processes."""
     catalogs = list(catalogs)
     for facts, place in _used(catalogs):
-        for check in (_per_process, _not_atomic, _culling, _rolled_back, _socket_timeouts):
+        for check in _DEPLOYED:
             yield from check(facts, place)
     for catalog in catalogs:
         yield from _state_in_database(catalog)
@@ -38,7 +38,13 @@ def _used(catalogs: Iterable[CatalogConfig]) -> Iterator[tuple[CacheFacts, Place
 
 
 def _replicas(facts: CacheFacts, place: Place) -> Iterator[Complaint]:
-    if facts.reads_replicas:
+    if facts.is_cluster and facts.reads_replicas:
+        yield place.at("OPTIONS").error(
+            "E016",
+            "let replicas of the cluster be read: an invalidated or stopped item comes back from one that lags.",
+            'Remove "read_from_replicas" and "load_balancing_strategy".',
+        )
+    elif facts.reads_replicas:
         yield place.at("LOCATION").error(
             "E016",
             f"names several servers: {facts.name} writes to the first and reads from the others at random, so that an "
@@ -82,6 +88,13 @@ def _not_atomic(facts: CacheFacts, place: Place) -> Iterator[Complaint]:
             "processes may fetch the same item.",
             "Use Redis or Memcached.",
         )
+    elif facts.is_unanswered:
+        yield place.at("OPTIONS").warning(
+            "W012",
+            'has "default_noreply": add says yes to everybody, so that rate limits and breakers miscount, and several '
+            "processes may fetch the same item.",
+            "Remove it.",
+        )
 
 
 def _culling(facts: CacheFacts, place: Place) -> Iterator[Complaint]:
@@ -113,10 +126,41 @@ def _socket_timeouts(facts: CacheFacts, place: Place) -> Iterator[Complaint]:
         example = ", ".join(f'"{name}": 0.25' for name in missing)
         yield place.at("OPTIONS").warning(
             "W015",
-            f"has no {' and no '.join(missing)}: while Redis hangs, an operation takes as long as the client's "
+            f"has no {' and no '.join(missing)}: while the server hangs, an operation takes as long as the client's "
             "default (seconds, or for ever).",
             f"Add {{{example}}}.",
         )
+
+
+def _servers_that_stand_in(facts: CacheFacts, place: Place) -> Iterator[Complaint]:
+    if facts.is_memcached and len(facts.servers) > 1:
+        yield place.at("LOCATION").warning(
+            "W021",
+            "names several Memcached servers: a process that loses one keeps its keys in the others meanwhile, and "
+            "goes back to what the first one held, so that an invalidated or stopped item comes back.",
+            'Name one server, use Redis, or set STOP_CHECK to "database" to be sure of stops.',
+        )
+
+
+def _mixed_up(facts: CacheFacts, place: Place) -> Iterator[Complaint]:
+    if facts.mixes_up_after_fork:
+        yield place.warning(
+            "W022",
+            "is a PyLibMCCache: where a server forks after the first use, processes share a connection and read each "
+            "other's answers; lookups notice, the counters of guards do not.",
+            "Use PyMemcacheCache or Redis, or silence this if nothing is forked after the first use.",
+        )
+
+
+_DEPLOYED = (
+    _per_process,
+    _not_atomic,
+    _culling,
+    _rolled_back,
+    _socket_timeouts,
+    _servers_that_stand_in,
+    _mixed_up,
+)
 
 
 def _state_in_database(catalog: CatalogConfig) -> Iterator[Complaint]:

@@ -13,12 +13,15 @@ from django.core.cache.backends.db import DatabaseCache
 from django.core.cache.backends.dummy import DummyCache
 from django.core.cache.backends.filebased import FileBasedCache
 from django.core.cache.backends.locmem import LocMemCache
+from django.core.cache.backends.memcached import BaseMemcachedCache, PyLibMCCache, PyMemcacheCache
 from django.core.cache.backends.redis import RedisCache
 from django.utils.module_loading import import_string
 
 from catalog_fallback.conf.complaints import Place, did_you_mean, shown
 
 _DJANGO_REDIS = "django_redis."
+#: What makes redis-py's cluster client read from replicas.
+_CLUSTER_REPLICAS = ("read_from_replicas", "load_balancing_strategy")
 #: What Memcached takes, after prefix and encoding.
 LONGEST_KEY = 250
 #: Room for what our keys hold beside KEY_PREFIX, VERSION and the catalog's alias: kind, ID or its digest, variant or
@@ -40,7 +43,8 @@ class CacheFacts:
         location = self.params.get("LOCATION") or ""
         if isinstance(location, (list, tuple, set)):
             return tuple(map(str, location))
-        return tuple(re.split("[;,]", str(location))) if self.is_redis else (str(location),)
+        is_list = self.is_redis or self.is_memcached
+        return tuple(re.split("[;,]", str(location))) if is_list else (str(location),)
 
     @property
     def options(self) -> Mapping[str, Any]:
@@ -78,6 +82,21 @@ class CacheFacts:
         return not issubclass(self.backend, (FileBasedCache, DatabaseCache))
 
     @property
+    def is_unanswered(self) -> bool:
+        """Its writes are not answered: ``add`` says yes to everybody."""
+        return issubclass(self.backend, PyMemcacheCache) and bool(self.options.get("default_noreply"))
+
+    @property
+    def is_memcached(self) -> bool:
+        """It is Memcached, through whichever client."""
+        return issubclass(self.backend, BaseMemcachedCache)
+
+    @property
+    def mixes_up_after_fork(self) -> bool:
+        """Its client goes on using the connection that its parent process has open."""
+        return issubclass(self.backend, PyLibMCCache)
+
+    @property
     def is_culling(self) -> bool:
         """It throws keys away at random above MAX_ENTRIES."""
         return issubclass(self.backend, (LocMemCache, FileBasedCache, DatabaseCache))
@@ -98,16 +117,29 @@ class CacheFacts:
         return self.is_django_redis or issubclass(self.backend, RedisCache)
 
     @property
+    def is_cluster(self) -> bool:
+        """It is a Redis Cluster, of which LOCATION names some nodes."""
+        return self.is_django_redis and "Cluster" in self._client_class
+
+    @property
+    def _client_class(self) -> str:
+        return str(self.options.get("CLIENT_CLASS", ""))
+
+    @property
     def reads_replicas(self) -> bool:
         """It writes to one server and reads from others."""
         if not self.is_django_redis:
             return self.is_redis and len(self.servers) > 1
-        client = str(self.options.get("CLIENT_CLASS", ""))
+        if self.is_cluster:
+            return any((self.options.get("REDIS_CLIENT_KWARGS") or {}).get(option) for option in _CLUSTER_REPLICAS)
+        client = self._client_class
         return "Sentinel" in client or (len(self.servers) > 1 and "Shard" not in client)
 
     @property
     def missing_socket_timeouts(self) -> list[str]:
-        """The OPTIONS that would bound an operation on a Redis that hangs, and are not there."""
+        """The OPTIONS that would bound an operation on a server that hangs, and are not there."""
+        if issubclass(self.backend, PyMemcacheCache):
+            return [name for name in ("connect_timeout", "timeout") if self.options.get(name) is None]
         if not self.is_redis:
             return []
         pool = self.options.get("CONNECTION_POOL_KWARGS") or {}

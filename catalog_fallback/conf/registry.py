@@ -15,7 +15,7 @@ from catalog_fallback.conf.catalogs import read_catalog
 from catalog_fallback.conf.complaints import SETTING, Complaint, Place, did_you_mean, sized
 from catalog_fallback.conf.values import is_slug, table
 from catalog_fallback.configuration import CatalogConfig
-from catalog_fallback.exceptions import UnknownCatalog
+from catalog_fallback.exceptions import UnknownCatalog, gettext_noop
 
 T = TypeVar("T")
 
@@ -81,7 +81,8 @@ def catalog(alias: str) -> CatalogConfig:
     if isinstance(alias, str) and alias in known:
         return known[alias]
     shown = f'"{alias}"' if isinstance(alias, str) else sized(alias)
-    raise UnknownCatalog(f"There is no catalog {shown} in {SETTING}. {did_you_mean(alias, known)}")
+    text = gettext_noop("There is no catalog {catalog} in {setting}. {hint}")
+    raise UnknownCatalog(text, catalog=shown, setting=SETTING, hint=did_you_mean(alias, known))
 
 
 class PerAlias(dict[str, T]):

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from catalog_fallback import conf, signals
-from catalog_fallback.exceptions import InvalidItemID, UnknownCatalog
+from catalog_fallback.exceptions import InvalidItemID, UnknownCatalog, gettext_noop
 from catalog_fallback.models.fields import MAX_ID_LENGTH, ExactCharField, chunks
 
 #: What an ``update()`` may change without the cache having to know.
@@ -178,9 +178,8 @@ class StoppedItem(models.Model):
         """
         self.item_id = conf.catalog(self.catalog).clean_id(self.item_id)
         if len(self.item_id) > MAX_ID_LENGTH:
-            raise InvalidItemID(
-                f"An ID of {len(self.item_id)} characters cannot be stopped; {MAX_ID_LENGTH} is the limit."
-            )
+            text = gettext_noop("An ID of {length} characters cannot be stopped; {limit} is the limit.")
+            raise InvalidItemID(text, length=len(self.item_id), limit=MAX_ID_LENGTH)
         self.published_at = None
 
     def clean(self) -> None:
@@ -191,7 +190,7 @@ class StoppedItem(models.Model):
             self.clean_identity()
         except (InvalidItemID, UnknownCatalog) as error:
             field = "item_id" if isinstance(error, InvalidItemID) else "catalog"
-            raise ValidationError({field: str(error)}) from error
+            raise ValidationError({field: told(error)}) from error
 
 
 def _collect(changes: dict[str, set[str]], pairs: Iterable[tuple[str, str]]) -> None:

@@ -39,6 +39,9 @@ class Record:
         }
 
 
+#: Seconds since the epoch at which what a calendar can show ends.
+_YEAR_10000 = 253_402_300_800
+_LONGEST_REASON = 64
 _STATES = {str(state): state for state in BreakerState if state is not BreakerState.ISOLATED}
 
 
@@ -51,9 +54,14 @@ def record_of(link: Link) -> Record:
         state=_STATES.get(str(link.get("state")), BreakerState.CLOSED),
         since=_seconds(link.get("since")),
         open_for=_seconds(link.get("open_for")),
-        reason=str(link.get("reason", "")),
+        reason=_reason(link.get("reason")),
     )
 
 
 def _seconds(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) else 0.0
+    """A moment or a duration that people and ``datetime`` can read; anything else is none."""
+    return float(value) if isinstance(value, (int, float)) and 0 <= value < _YEAR_10000 else 0.0
+
+
+def _reason(value: Any) -> str:
+    return value if isinstance(value, str) and len(value) <= _LONGEST_REASON and value.isidentifier() else ""

@@ -20,6 +20,7 @@ from typing import Any
 
 from catalog_fallback import clock
 from catalog_fallback.configuration import BreakerConfig
+from catalog_fallback.log_events import fields
 from catalog_fallback.resilience.breaker_permit import LATE, BreakerPermit
 from catalog_fallback.resilience.breaker_record import BreakerState, Record, record_of
 from catalog_fallback.resilience.failure_counts import FailureCounts
@@ -94,7 +95,12 @@ class CircuitBreaker:
             return
         last = record_of(before)
         if last.state is not BreakerState.CLOSED:
-            logger.warning("Circuit breaker %s was %s; the store has lost it: closed.", self._names, last.state)
+            logger.warning(
+                "Circuit breaker %s was %s; the store has lost it: closed.",
+                self._names,
+                last.state,
+                extra=self._fields("breaker_lost", last.state, BreakerState.CLOSED, "lost_by_the_store"),
+            )
 
     def record(self, found: Mapping[str, Any]) -> Record:
         """Return the state; takes no permit. An open record whose time is over stays until somebody calls."""
@@ -236,13 +242,24 @@ class CircuitBreaker:
         if old is new.state:
             return
         level = logging.WARNING if new.state is BreakerState.OPEN else logging.INFO
-        logger.log(level, "Circuit breaker %s: %s → %s (%s).", self._names, old, new.state, new.reason)
+        logger.log(
+            level,
+            "Circuit breaker %s: %s → %s (%s).",
+            self._names,
+            old,
+            new.state,
+            new.reason,
+            extra=self._fields("breaker_changed", old, new.state, new.reason),
+        )
         if self._on_change is None:
             return
         try:
             self._on_change(old, new.state, new.reason)
         except Exception:
             logger.exception("A listener of circuit breaker %s raised.", self._names)
+
+    def _fields(self, event: str, old: BreakerState, new: BreakerState, reason: str) -> dict[str, object]:
+        return fields(event, **self._names.as_fields(), old=old, new=new, reason=reason)
 
     def _drop(self, permit: BreakerPermit) -> None:
         self.late_results += 1

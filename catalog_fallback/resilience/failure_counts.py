@@ -136,7 +136,7 @@ class FailureCounts:
         now = clock.monotonic()
         if now - self._flushed_at < _FLUSH_EVERY:
             return
-        with self._lock:
+        with self._lock.own:
             if now - self._flushed_at < _FLUSH_EVERY:
                 return
             self._flushed_at = now

@@ -34,8 +34,9 @@ class GuardStatus:
     """What a guard does now, for people. Moments are seconds since the epoch.
 
     ``refusal`` is what a call would meet; ``cool_down`` is there also where something else refuses first.
-    ``calls_left`` is what the rate limit has left in its window, None without one. ``in_use`` and ``late_results`` are
-    of this process.
+    ``calls_left`` is what the rate limit has left in its window, None without one. ``probe_in``: seconds after which an
+    open or half-open breaker may let a call through, 0 for at once, None for a closed one. ``in_use`` and
+    ``late_results`` are of this process.
     """
 
     state: BreakerState
@@ -46,6 +47,7 @@ class GuardStatus:
     late_results: int
     cool_down: Refusal | None = None
     calls_left: int | None = None
+    probe_in: float | None = None
 
 
 class Guard:
@@ -64,7 +66,7 @@ class Guard:
     ) -> None:
         self.names = names
         self.stores = stores
-        self.bulkhead = Bulkhead(max_concurrent)
+        self.bulkhead = Bulkhead(max_concurrent, call_limit)
 
         def over(store: Store) -> Patterns:
             return Patterns(
@@ -152,12 +154,20 @@ class Guard:
             late_results=breaker.late_results if breaker else 0,
             cool_down=patterns.cool_down.look(view.found),
             calls_left=limiter.left(view.found) if limiter else None,
+            probe_in=_probe_in(breaker, state, view) if breaker else None,
         )
 
     def reset(self) -> bool:
         """Close the breaker and start counting anew, here and in all processes. False when the store cannot tell."""
         both = [each.breaker.reset() for each in (self._local, self._shared) if each.breaker is not None]
         return all(both)
+
+
+def _probe_in(breaker: CircuitBreaker, state: BreakerState, view: View) -> float | None:
+    if state is BreakerState.CLOSED:
+        return None
+    refusal = breaker.look(view.found)
+    return 0.0 if refusal is None else refusal.retry_after
 
 
 def _refused_anyway(deadline: Deadline | None, is_isolated: bool = False) -> Refusal | None:

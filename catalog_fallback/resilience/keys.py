@@ -53,6 +53,10 @@ class Names:
         """The key for a copy of the operator's decision, read together with the guard's own."""
         return self.key("isolated")
 
+    def as_fields(self) -> dict[str, str]:
+        """Return whose guard it is, as a line of the log says it."""
+        return {"catalog": self.catalog, "source": self.alias, "kind": self.kind}
+
     def __str__(self) -> str:
         return f"{self.catalog}/{self.alias}"
 

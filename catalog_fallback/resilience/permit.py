@@ -166,4 +166,4 @@ class Permit:
             return
         kind = Outcome.TEMPORARY if verdict.outcome is Outcome.TEMPORARY else Outcome.STOP
         for patterns in {id(each): each for each in (self._patterns, self._local)}.values():
-            patterns.cool_down.start(seconds, kind)
+            patterns.cool_down.start(seconds, kind, verdict.reason if patterns is self._patterns else "")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import os
 import threading
-from types import TracebackType
 
 
 class ProcessLock:
-    """A ``threading.Lock`` for ``with``. A child that was forked while a thread of its parent held it finds it free."""
+    """One ``threading.Lock`` a process, for ``with lock.own:``; a forked child finds its own free.
+
+    The lock itself is handed out. A wrapper's ``__enter__`` could be struck by an exception from outside (a signal
+    handler that raises, ``PyThreadState_SetAsyncExc``) when it has taken the lock and not yet returned, and then nobody
+    ever releases it; between a real lock's ``__enter__`` and the block of its ``with`` none is let in.
+    """
 
     __slots__ = ("_locks",)
 
     def __init__(self) -> None:
         self._locks: dict[int, threading.Lock] = {}
 
-    def __enter__(self) -> None:
+    @property
+    def own(self) -> threading.Lock:
+        """The lock of this process."""
         pid = os.getpid()
-        lock = self._locks.get(pid) or self._locks.setdefault(pid, threading.Lock())
-        lock.acquire()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._locks[os.getpid()].release()
+        return self._locks.get(pid) or self._locks.setdefault(pid, threading.Lock())

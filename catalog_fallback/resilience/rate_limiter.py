@@ -67,7 +67,8 @@ class RateLimiter:
 
     def left(self, found: Mapping[str, Any]) -> int:
         """Return how many calls there is room for now."""
-        return max(0, self.calls - sum(number(found.get(key)) for key in self.keys()))
+        counted = sum(number(found.get(key)) for key in self.keys())
+        return min(max(0, self.calls - counted), self.calls)  # what the cache holds may be garbage
 
     def take(self) -> RatePermit | Refusal | None:
         """Count one call, if there is room; None when the store cannot tell."""

@@ -75,13 +75,13 @@ class ProcessStore:
 
     def get_many(self, keys: Iterable[str]) -> Mapping[str, Any]:
         """Return what there is."""
-        with self._lock:
+        with self._lock.own:
             found = ((key, self._live_locked(key)) for key in keys)
             return {key: entry[0] for key, entry in found if entry is not None}
 
     def add(self, key: str, value: Any, ttl: float) -> bool | None:
         """Write unless the key exists."""
-        with self._lock:
+        with self._lock.own:
             if self._live_locked(key) is not None:
                 return False
             self._write_locked(key, value, ttl)
@@ -89,12 +89,12 @@ class ProcessStore:
 
     def set(self, key: str, value: Any, ttl: float) -> None:
         """Write."""
-        with self._lock:
+        with self._lock.own:
             self._write_locked(key, value, ttl)
 
     def incr(self, key: str, delta: int, ttl: float) -> int | None:  # the life of the key stays
         """Add to a number that exists; None where there is none."""
-        with self._lock:
+        with self._lock.own:
             entry = self._live_locked(key)
             if entry is None or not isinstance(entry[0], int):
                 return None
@@ -104,14 +104,14 @@ class ProcessStore:
 
     def touch(self, key: str, ttl: float) -> None:
         """Give the key a new life, if it is there."""
-        with self._lock:
+        with self._lock.own:
             entry = self._live_locked(key)
             if entry is not None:
                 self._entries[key] = (entry[0], _expiry(ttl))
 
     def delete(self, key: str) -> None:
         """Delete."""
-        with self._lock:
+        with self._lock.own:
             self._entries.pop(key, None)
 
     def _live_locked(self, key: str) -> tuple[Any, float] | None:

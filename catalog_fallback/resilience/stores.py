@@ -32,10 +32,15 @@ class Stores:
         self._doubts = 0
         self._local_until = float("-inf")
 
+    @property
+    def now(self) -> Store:
+        """The one to work with now."""
+        is_in_trouble = self.shared.is_paused or clock.monotonic() < self._local_until
+        return self.local if is_in_trouble else self.shared
+
     def read(self, guards: Sequence[Guarded], more: tuple[str, ...] = ()) -> View:
         """Read what all guards need to look, and the keys ``more``."""
-        is_in_trouble = self.shared.is_paused or clock.monotonic() < self._local_until
-        store = self.local if is_in_trouble else self.shared
+        store = self.now
         return read(store, [guard.patterns(store) for guard in guards], more)
 
     def heard(self, *, has_answered: bool) -> None:

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from catalog_fallback.exceptions import InvalidItemID
+from catalog_fallback.exceptions import InvalidItemID, gettext_noop
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -44,7 +44,8 @@ def isbn13(item_id: str) -> str:
         number = number[:13]
     isbn = _stdnum_isbn()
     if not number.isascii() or not isbn.is_valid(number):
-        raise InvalidItemID(f"{_shown(item_id)} is no ISBN: it needs 10 or 13 digits and a check digit that fits.")
+        text = gettext_noop("{item_id} is no ISBN: it needs 10 or 13 digits and a check digit that fits.")
+        raise InvalidItemID(text, item_id=_shown(item_id))
     return str(isbn.compact(isbn.to_isbn13(isbn.compact(number))))
 
 
@@ -65,7 +66,8 @@ def gtin14(item_id: str) -> str:
     """
     number = _squeezed(item_id)
     if _GTIN.fullmatch(number) is None or not number.strip("0"):
-        raise InvalidItemID(f"{_shown(item_id)} is no barcode: it needs 8, 12, 13 or 14 digits that are not all zero.")
+        text = gettext_noop("{item_id} is no barcode: it needs 8, 12, 13 or 14 digits that are not all zero.")
+        raise InvalidItemID(text, item_id=_shown(item_id))
     return number.zfill(14)
 
 
@@ -77,7 +79,8 @@ def doi(item_id: str) -> str:
         number = _percent_decoded(number[url.end() :])
     number = _without_punctuation(_DOI_LABEL.sub("", number, count=1))
     if _DOI.fullmatch(number) is None:
-        raise InvalidItemID(f"{_shown(item_id)} is no DOI: it has to look like 10.1234/abc.")
+        text = gettext_noop("{item_id} is no DOI: it has to look like {example}.")
+        raise InvalidItemID(text, item_id=_shown(item_id), example="10.1234/abc")
     return ascii_lower(number)
 
 
@@ -105,7 +108,7 @@ def _stdnum_isbn() -> ModuleType:
 
 def _string(item_id: object) -> str:
     if not isinstance(item_id, str) or len(item_id) > _MAX_LENGTH:
-        raise InvalidItemID(f"{_shown(item_id)} is no item ID.")
+        raise InvalidItemID(gettext_noop("{item_id} is no item ID."), item_id=_shown(item_id))
     return item_id
 
 
@@ -117,7 +120,8 @@ def _percent_decoded(number: str) -> str:
     try:
         return unquote(number, errors="strict")
     except UnicodeDecodeError as error:
-        raise InvalidItemID("A DOI in a URL has to be percent-encoded UTF-8.") from error
+        text = gettext_noop("A DOI in a URL has to be percent-encoded {encoding}.")
+        raise InvalidItemID(text, encoding="UTF-8") from error
 
 
 def _without_punctuation(number: str) -> str:

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
 from django.utils.http import urlencode
+from django.utils.translation import gettext
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -128,7 +129,7 @@ def _as_text(value: Any) -> str:
     """A value of an item as people read it."""
     if isinstance(value, list | tuple):
         return ", ".join(str(part) for part in value)
-    return "yes" if value is True else str(value)
+    return gettext("yes") if value is True else str(value)
 
 
 def _report(request: HttpRequest) -> dict[str, Any] | None:

@@ -21,10 +21,13 @@ DUMMY = "django.core.cache.backends.dummy.DummyCache"
 FILE = "django.core.cache.backends.filebased.FileBasedCache"
 DATABASE = "django.core.cache.backends.db.DatabaseCache"
 MEMCACHED = "django.core.cache.backends.memcached.PyMemcacheCache"
+PYLIBMC = "django.core.cache.backends.memcached.PyLibMCCache"
 REDIS = "django.core.cache.backends.redis.RedisCache"
 DJANGO_REDIS = "tests.checks.test_checks.LikeDjangoRedis"
 BOUNDED = {"socket_timeout": 0.25, "socket_connect_timeout": 0.25}
+BOUNDED_MEMCACHED = {"timeout": 0.25, "connect_timeout": 0.25}
 BOUNDED_DJANGO_REDIS = {"SOCKET_TIMEOUT": 0.25, "SOCKET_CONNECT_TIMEOUT": 0.25}
+CLUSTER = {**BOUNDED_DJANGO_REDIS, "CLIENT_CLASS": "catalog_fallback.contrib.redis_cluster.ClusterClient"}
 
 
 class LikeDjangoRedis:
@@ -242,15 +245,36 @@ def test_reads_from_replicas_are_an_error(settings: Any, params: dict[str, Any],
             "LOCATION": ["redis://a/1", "redis://b/1"],
             "OPTIONS": {**BOUNDED_DJANGO_REDIS, "CLIENT_CLASS": "django_redis.client.ShardClient"},
         },
-        {"BACKEND": MEMCACHED, "LOCATION": ["a:11211", "b:11211"]},
+        {"BACKEND": DJANGO_REDIS, "LOCATION": ["redis://a", "redis://b"], "OPTIONS": CLUSTER},
+        {"BACKEND": DJANGO_REDIS, "LOCATION": "redis://a,redis://b", "OPTIONS": CLUSTER},
     ],
-    ids=["shards", "memcached"],
+    ids=["shards", "cluster", "cluster in one text"],
 )
 def test_shards_are_no_replicas(settings: Any, params: dict[str, Any]) -> None:
     """Each key has one home there."""
-    pytest.importorskip("pymemcache") if params["BACKEND"] == MEMCACHED else None
     settings.CACHES = {"default": params}
     assert found() == []
+
+
+@pytest.mark.parametrize("option", ["read_from_replicas", "load_balancing_strategy"])
+def test_a_cluster_whose_replicas_are_read_is_an_error(settings: Any, option: str) -> None:
+    """What makes redis-py do so is named."""
+    options = {**CLUSTER, "REDIS_CLIENT_KWARGS": {option: "round_robin"}}
+    settings.CACHES = {"default": {"BACKEND": DJANGO_REDIS, "LOCATION": "redis://a", "OPTIONS": options}}
+    text = only("E016", deploy=False)
+    assert text.startswith('CACHES["default"]["OPTIONS"] let replicas of the cluster be read')
+    assert option in text
+
+
+@pytest.mark.parametrize("location", [["a:11211", "b:11211"], "a:11211;b:11211", "a:11211,b:11211"], ids=repr)
+@pytest.mark.parametrize("backend", [MEMCACHED, PYLIBMC])
+def test_several_memcached_servers_are_named_on_deployment(settings: Any, backend: str, location: Any) -> None:
+    """One stands in for another, which later brings back what it held."""
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": location, "OPTIONS": BOUNDED_MEMCACHED}}
+    assert "W021" in ids()
+    assert "W021" not in ids(deploy=False)
+    settings.CACHES = {"default": {"BACKEND": backend, "LOCATION": "a:11211", "OPTIONS": BOUNDED_MEMCACHED}}
+    assert "W021" not in ids()
 
 
 @pytest.mark.parametrize(
@@ -297,12 +321,18 @@ def test_django_keeps_a_pool_for_each_alias(settings: Any) -> None:
         ({"BACKEND": DJANGO_REDIS, "LOCATION": "redis://x", "OPTIONS": {"CONNECTION_POOL_KWARGS": BOUNDED}}, []),
         ({"BACKEND": DJANGO_REDIS, "LOCATION": "redis://x", "OPTIONS": BOUNDED}, ["W015"]),
         ({"BACKEND": DJANGO_REDIS, "LOCATION": "redis://x", "OPTIONS": {"SOCKET_TIMEOUT": 0}}, ["W015"]),
+        ({"BACKEND": DJANGO_REDIS, "LOCATION": "redis://x", "OPTIONS": CLUSTER}, []),
+        ({"BACKEND": MEMCACHED, "LOCATION": "x:11211", "OPTIONS": BOUNDED_MEMCACHED}, []),
+        ({"BACKEND": MEMCACHED, "LOCATION": "x:11211"}, ["W015"]),
+        ({"BACKEND": MEMCACHED, "LOCATION": "x:11211", "OPTIONS": {"timeout": 1}}, ["W015"]),
+        ({"BACKEND": MEMCACHED, "LOCATION": "x", "OPTIONS": {**BOUNDED_MEMCACHED, "default_noreply": True}}, ["W012"]),
+        ({"BACKEND": PYLIBMC, "LOCATION": "x:11211"}, ["W022"]),
     ],
 )  # fmt: skip
 def test_what_a_cache_cannot_do_is_named_on_deployment(
     settings: Any, params: dict[str, Any], expected: list[str]
 ) -> None:
-    """Per process, not atomic, culling, without socket time-outs: each has its own warning."""
+    """Per process, not atomic, culling, without socket time-outs, shared after a fork: each has its own warning."""
     settings.CACHES = {"default": params}
     assert ids(deploy=False) == []
     assert ids() == expected
@@ -314,6 +344,8 @@ def test_the_missing_socket_timeouts_are_named_as_the_backend_spells_them(settin
     assert 'CACHES["default"]["OPTIONS"] has no socket_connect_timeout' in only("W015")
     settings.CACHES = {"default": {"BACKEND": DJANGO_REDIS, "LOCATION": "redis://x"}}
     assert 'Add {"SOCKET_CONNECT_TIMEOUT": 0.25, "SOCKET_TIMEOUT": 0.25}.' in only("W015")
+    settings.CACHES = {"default": {"BACKEND": MEMCACHED, "LOCATION": "x:11211"}}
+    assert 'Add {"connect_timeout": 0.25, "timeout": 0.25}.' in only("W015")
 
 
 def test_a_cache_is_named_once(settings: Any) -> None:

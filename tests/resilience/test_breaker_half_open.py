@@ -32,6 +32,17 @@ def test_enough_successes_close_it(half_open: Process) -> None:
         ("open", "half_open", "consecutive_failures"),
         ("half_open", "closed", "probes_succeeded"),
     ]
+    assert half_open.breaker.record(half_open.found()).open_for == 0.0
+
+
+def test_one_success_that_is_enough_is_not_counted(store: FaultyStore, moving: MovableClock) -> None:
+    """Where one closes it, it does so without a counter, which a store in trouble might lose."""
+    process = Process(store, successes_to_close=1)
+    process.calls("FFF")
+    moving.move(30)
+    process.calls("S")
+    assert process.state is CLOSED
+    assert not [key for _, key in store.commands if ":succeeded:" in key]
 
 
 def test_opossum_119_one_failed_probe_reopens(half_open: Process, moving: MovableClock) -> None:
@@ -142,9 +153,10 @@ def test_gobreaker_122_a_late_result_is_logged(
     process, other = Process(store), Process(store)
     slow = process.permit()
     other.calls("FFF")
+    moving.move(12.5)
     with caplog.at_level(logging.INFO, "catalog_fallback"):
         process.end(slow, "F")
-    assert "default/primary: late result dropped" in caplog.text
+    assert caplog.messages[-1:] == ["Circuit breaker default/primary: late result dropped (12.5 s old)."]
 
 
 @pytest.mark.parametrize("result", "SF")
@@ -158,7 +170,7 @@ def test_results_older_than_a_minute_are_dropped(store: FaultyStore, moving: Mov
     assert process.breaker.late_results == 1
     assert process.state is CLOSED
     permit = process.permit()
-    moving.move(59.9)
+    moving.move(60)
     process.end(permit, "F")
     assert process.state is OPEN
 

@@ -38,7 +38,7 @@ def test_lost_and_late_commands_while_it_opens(
 ) -> None:
     """At most one listener hears, exactly when it opened; what did not happen happens at the next failure."""
     process, permit = opening(store)
-    store.faults = faults
+    store.faults = [*faults]
     process.end(permit, "F")
     store.faults.clear()
     assert (process.state, len(process.told)) == (state, told)
@@ -87,7 +87,7 @@ def test_taking_a_probe_of_a_store_that_cannot_tell(
     process = Process(store)
     process.calls("FFF")
     moving.move(30)
-    store.faults = faults
+    store.faults = [*faults]
     assert process.take() is None
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from catalog_fallback import clock
 from catalog_fallback.configuration import BreakerConfig
 from catalog_fallback.resilience.breaker_permit import BreakerPermit
 from catalog_fallback.resilience.breaker_record import BreakerState
@@ -70,6 +71,7 @@ def test_a_reset_that_loses_a_race_tries_again(store: FaultyStore) -> None:
     assert process.state is CLOSED
     assert other.told
     assert process.told == [("open", "closed", "reset")]
+    assert process.breaker.record(process.found()).open_for == 0.0
 
 
 def test_a_reset_gives_up_in_the_end(store: FaultyStore) -> None:
@@ -176,3 +178,14 @@ def test_pybreaker_3_no_lock_spans_a_call(store: FaultyStore) -> None:
     for each in threads:
         each.join()
     assert process.state is CLOSED
+
+
+def test_a_permit_for_now_counts_now(store: FaultyStore, moving: MovableClock) -> None:
+    """A result that another store let through and could not take counts in this one's present generation."""
+    process = Process(store)
+    process.breaker.reset()
+    process.calls("FF")
+    permit = process.breaker.permit_now()
+    assert permit == BreakerPermit(process.generation, clock.monotonic())
+    process.end(permit, "F")
+    assert process.state is OPEN

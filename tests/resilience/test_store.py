@@ -140,7 +140,7 @@ def test_count_in_a_store_in_trouble(
     store: FaultyStore, faults: list[str], answer: int | None, kept: dict[str, int]
 ) -> None:
     """Counting answers None when the store cannot tell."""
-    store.faults = faults
+    store.faults = [*faults]
     assert count(store, "a", 1, 60) == answer
     assert store.contents() == kept
 
