@@ -16,7 +16,7 @@ if sys.version_info < OLDEST:
 
 from collections.abc import Callable
 
-from devtools import documentation, linting, matrix, mutation, packaging, suite
+from devtools import documentation, linting, matrix, messages, mutation, packaging, suite
 from devtools.environments import MAIN
 from devtools.running import ROOT, Failed, become, say
 
@@ -39,6 +39,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
     "lint": linting.lint,
     "wheel": packaging.build,
     "docs": documentation.docs,
+    "messages": messages.messages,
     "demo": demo,
     "matrix": matrix.matrix,
     "mutate": mutation.mutate,
@@ -47,7 +48,7 @@ COMMANDS: dict[str, Callable[[list[str]], None]] = {
 
 def overview() -> str:
     """What this program can do, one command a line."""
-    lines = [f"  python3 dev.py {name:<7} {command.__doc__}" for name, command in COMMANDS.items()]
+    lines = [f"  python3 dev.py {name:<8} {command.__doc__}" for name, command in COMMANDS.items()]
     return "\n".join(["What dev.py can do:", "", *lines])
 
 

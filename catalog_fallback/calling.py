@@ -34,6 +34,8 @@ logger = logging.getLogger("catalog_fallback")
 
 #: Before the n-th retry a random time is waited, up to the first of these doubled n - 1 times, and the second at most.
 RETRY_PAUSE, LONGEST_RETRY_PAUSE = 0.1, 2.0
+#: Seconds past its limit after which a call is said to ignore it; a busy machine needs some.
+OVERRUN = 1.0
 
 NO_DIRECTIVES = Directives()
 _REASON = re.compile(r"[a-z0-9_]{1,64}")
@@ -104,11 +106,20 @@ class Caller:
             started_at = clock.monotonic()
             reply, verdicts = self._called(queries, deadline)
             elapsed = clock.monotonic() - started_at
+            self._tell_overrun(elapsed)
             self._settle(permit, reply, _weightiest(verdicts), elapsed)
         rules = NO_DIRECTIVES
         if isinstance(reply, Reply) and self.config.respect_cache_control:
             rules = directives(reply.headers)
         return [self._answer(verdict, elapsed, rules) for verdict in verdicts]
+
+    def _tell_overrun(self, elapsed: float) -> None:
+        """Say that an adapter went on past its limit: nobody can end a call from outside."""
+        if elapsed > self.config.timeout + OVERRUN:
+            catalog, source = self.config.catalog, self.config.alias
+            about = fields("call_overran", catalog=catalog, source=source, seconds=elapsed)
+            text = "Source %r of catalog %r took %.1f s for a call that was given %s s at most."
+            logger.warning(text, source, catalog, elapsed, self.config.timeout, extra=about)
 
     def _settle(self, permit: Permit, reply: Reply | NoReply | None, verdict: Verdict, elapsed: float) -> None:
         """Report the call to its guard and to the figures; one that never left the adapter says nothing."""

@@ -134,7 +134,9 @@ class CatalogConfig:
         if self.normalize_id is not None and isinstance(item_id, str):
             item_id = self._normalized(item_id)
         if not isinstance(item_id, str) or self.id_pattern.fullmatch(item_id) is None or item_id in DOTS:
-            text = gettext_noop("{item_id} is no item ID of catalog {catalog}: it has to match {pattern} (setting ID_PATTERN).")
+            text = gettext_noop(
+                "{item_id} is no item ID of catalog {catalog}: it has to match {pattern} (setting ID_PATTERN)."
+            )
             pattern = repr(self.id_pattern.pattern)
             raise InvalidItemID(text, item_id=_shown(item_id), catalog=repr(self.alias), pattern=pattern)
         if not item_id.isascii():

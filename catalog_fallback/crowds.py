@@ -9,6 +9,9 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+#: How many go on in one turn of the loop at most: whatever else the loop serves has its turn in between.
+AT_ONCE = 500
+
 
 class Crowd(Generic[T]):
     """Tasks of one loop that wait for the same thing, each for so long at most; for use in the loop's own thread.
@@ -49,18 +52,17 @@ class Crowd(Generic[T]):
         self._waiting = []
 
     def let_all_go(self, answer: T) -> None:
-        """Give everybody the same answer, in this turn of the loop."""
+        """Give everybody the same answer: a few hundred in this turn of the loop, and in each that follows."""
         if self._timer is not None:
             self._timer.cancel()
-        for _, future in self._waiting:
-            _settle(future, answer)
+        self._deliver([(future, answer) for _, future in self._waiting], AT_ONCE)
         self._waiting = []
 
     def _deliver(self, pairs: Sequence[tuple[asyncio.Future[T], T]], count: int) -> None:
         for future, answer in pairs[:count]:
             _settle(future, answer)
         if len(pairs) > count:
-            self._loop.call_soon(self._deliver, pairs[count:], 4 * count)
+            self._loop.call_soon(self._deliver, pairs[count:], min(4 * count, AT_ONCE))
 
     def _set_timer(self, moment: float) -> None:
         if self._timer is not None:

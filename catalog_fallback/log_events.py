@@ -27,6 +27,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "notice_refused": ("catalog", "reason"),
         "notice_failed": ("catalog", "reason"),
         "source_raised": ("catalog", "source", "reason"),
+        "call_overran": ("catalog", "source", "seconds"),
     }
 )
 

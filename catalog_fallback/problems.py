@@ -67,7 +67,12 @@ class ProblemEncoder(DjangoJSONEncoder):
 
 
 def problem(
-    name: str, detail: str | _StrPromise = "", *, status: int | None = None, retry_after: float | None = None, **members: Any
+    name: str,
+    detail: str | _StrPromise = "",
+    *,
+    status: int | None = None,
+    retry_after: float | None = None,
+    **members: Any,
 ) -> HttpResponse:
     """Return the response that tells a problem of the table; ``members`` are its further fields.
 

@@ -11,9 +11,10 @@ import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-#: Keys: gate, lease, entry. Put up a gate and take the lease under its token; or say what stands there.
+#: Keys: gate, lease, entry. Put up a gate and take the lease under its token; or say what stands there. A gate with
+#: that very token is ours, too: redis-py may send a command again whose reply was lost.
 _PUT_UP = """
-if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) then
+if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) or redis.call('GET', KEYS[1]) == ARGV[1] then
     redis.call('SET', KEYS[2], ARGV[3], 'EX', ARGV[4])
     return 1
 end
@@ -77,7 +78,11 @@ class RedisScripts:
         """
         entry_key, value, life = entry
         keys = (gate_key, entry_key) if lease_key is None else (gate_key, entry_key, lease_key)
-        said = self._run(_KEEP, keys, (self._encode(token), self._encode(value), life, gate_life))
+        try:
+            values = self._encode(token), self._encode(value), life, gate_life
+        except Exception:  # noqa: BLE001 - whatever a serializer raises: that says nothing about the gate
+            return None
+        said = self._run(_KEEP, keys, values)
         if said is None and self.are_refused:
             return None
         if said is None or said == _DONE:

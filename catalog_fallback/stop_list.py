@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from catalog_fallback import clock, signals, stop_query
 from catalog_fallback.cache import EntryCache, Query, entries_of, is_marked, new_token
-from catalog_fallback.exceptions import InvalidationFailed
+from catalog_fallback.exceptions import InvalidationFailed, gettext_noop
 from catalog_fallback.log_events import fields
 from catalog_fallback.models import StoppedItem, StoppedItemQuerySet, chunks
 
@@ -248,11 +248,11 @@ def _publish_chunk(entries: EntryCache, item_ids: Sequence[str], *, keeps_marks:
             break
         clock.sleep(pause)
     text = gettext_noop(
-        "Catalog {catalog}: the cache {cache} did not confirm the invalidation of {left} of {total} IDs (first: {first}). "
-        "Changes of the stop list are saved and can be published again."
+        "Catalog {catalog}: the cache {cache} did not confirm the invalidation of {left} of {total} IDs "
+        "(first: {first}). Changes of the stop list are saved and can be published again."
     )
-    told = {"catalog": repr(catalog), "cache": repr(entries.config.cache), "first": repr(left[0])}
-    raise InvalidationFailed(text, **told, left=len(left), total=len(item_ids))
+    values = {"catalog": repr(catalog), "cache": repr(entries.config.cache), "first": repr(left[0])}
+    raise InvalidationFailed(text, **values, left=len(left), total=len(item_ids))
 
 
 _NO_ROW = (False, datetime(1, 1, 1, tzinfo=UTC), False)

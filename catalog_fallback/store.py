@@ -179,14 +179,20 @@ class Store:
     def add_and_get_pair(
         self, key: str, value: Any, ttl: float, first: str, second: str
     ) -> tuple[bool | None, tuple[Any, Any]]:
-        """Do ``add`` and then ``get_pair``; in one round trip on Redis."""
+        """Do ``add`` and then ``get_pair``; in one round trip on Redis.
+
+        There, a value that nobody else has counts as added where it stands already: redis-py may send a command again
+        whose reply was lost.
+        """
         fast = self._fast
         if fast is None:
             return self.add(key, value, ttl), self.get_pair(first, second)
-        life, keys = whole_seconds(ttl), (first, second)
-        otherwise: tuple[bool | None, list[Any] | None] = (None, [None, None])
+        life, keys = whole_seconds(ttl), (key, first, second)
+        otherwise: tuple[bool | None, list[Any] | None] = (None, [None] * len(keys))
         is_new, found = self._attempt(lambda: fast.add_and_read(key, value, life, keys), otherwise)
-        return is_new, self.get_pair(first, second) if found is None else (found[0], found[1])
+        if found is None:
+            return is_new, self.get_pair(first, second)
+        return True if found[0] == value else is_new, (found[1], found[2])
 
     def set_and_touch(
         self, key: str, value: Any, ttl: float, touched: str | None, touched_ttl: float, deleted: str | None = None

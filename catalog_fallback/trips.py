@@ -96,7 +96,10 @@ class Trip:
         flight = self._joined
         if flight is not None and flight.lookup is not None and self._is_answered_by(flight):
             return None if self._fill.has_to_ask(flight.lookup) else flight.lookup
-        return self._fill.past_deadline(self._kept) if self.deadline.has_passed else None
+        if not self.deadline.has_passed:
+            return None
+        self.leave()  # nobody need call advance() any more
+        return self._fill.past_deadline(self._kept)
 
     def _is_answered_by(self, flight: Flight) -> bool:
         return is_answer(self._fill.query, flight.lookup, self._seen)

@@ -78,5 +78,5 @@ def complaints_about(names: Iterable[str], sources: Iterable[str]) -> list[str]:
 
 def complaints_about_sdist(names: Iterable[str], sources: Iterable[str]) -> list[str]:
     """What an sdist with these files lacks; ``sources`` are the files that its tests and docs are made of."""
-    needed = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "dev.py", *sources}
+    needed = {"pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "dev.py", "hatch_build.py", *sources}
     return [f"lacks {name}" for name in sorted(needed - set(names))]

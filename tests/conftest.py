@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import hypothesis
 import pytest
 from django.db import connection
+from django.utils import translation
 
 from catalog_fallback.testing import FrozenClock
 from tests import loopback as wire
@@ -28,6 +29,13 @@ hypothesis.settings.register_profile(
     "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
 )
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "suite"))
+
+
+@pytest.fixture(autouse=True)
+def sites_own_language() -> Iterator[None]:
+    """Whatever language a request of the last test has chosen, the next one begins in the site's."""
+    yield
+    translation.deactivate()
 
 
 @pytest.fixture(scope="session")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+import uuid
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from django.core.asgi import get_asgi_application
+from django.core.cache.backends.base import BaseCache
 from django.db import connections
 from django.http import HttpRequest, JsonResponse
 from django.test import AsyncRequestFactory
@@ -95,6 +97,28 @@ async def heartbeat() -> AsyncIterator[list[float]]:
 # --- the same answers -----------------------------------------------------------------------------------------------
 
 ANSWERS = {"found": FOUND, "not found": NOT_FOUND, "temporary": wire.reply(503), "stop": wire.reply(403)}
+
+
+@pytest.mark.parametrize("script", [FOUND, NOT_FOUND, wire.reply(503)], ids=["found", "not found", "temporary"])
+def test_django_ratelimit_300_the_asynchronous_methods_of_a_cache_are_not_used(
+    site: Site, monkeypatch: pytest.MonkeyPatch, script: wire.Script
+) -> None:
+    """On Django 5.2 they read and then write, so two tasks could both win: the synchronous ones do it at once."""
+
+    async def refused(self: BaseCache, *arguments: Any, **named: Any) -> None:
+        pytest.fail("an asynchronous method of the cache was called")
+
+    for name in ("aget", "aset", "aadd", "atouch", "adelete", "aget_many", "aset_many", "aincr", "aget_or_set"):
+        monkeypatch.setattr(BaseCache, name, refused)
+    site.cache_in("tests.stores.MemoryCache", LOCATION=uuid.uuid4().hex)
+    site.configure({"RATE_LIMIT": {"CALLS": 50, "PER": 60}})
+    site.say(script)
+
+    async def look_up() -> list[Lookup]:
+        lookups = [await services.afind_item("P001"), await services.afind_item("P001")]
+        return [*lookups, *(await services.afind_items(["P001", "P002"])).values()]
+
+    assert len(asyncio.run(look_up())) == 4
 
 
 @pytest.mark.parametrize("case", ANSWERS)

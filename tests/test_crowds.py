@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from catalog_fallback.crowds import Crowd, wake
+from catalog_fallback.crowds import AT_ONCE, Crowd, wake
 
 
 async def a_crowd(count: int, seconds: float = 60.0) -> tuple[Crowd[str], list[asyncio.Future[str]]]:
@@ -39,6 +39,21 @@ def test_the_first_goes_on_before_the_others() -> None:
         return done
 
     assert asyncio.run(run()) == [1, 5, 21, 30]
+
+
+def test_thousands_leave_turns_to_others() -> None:
+    """However many wait for one thing, the loop serves something else after every few hundred of them."""
+
+    async def run() -> list[int]:
+        crowd, futures = await a_crowd(3 * AT_ONCE)
+        crowd.let_all_go("here")
+        done = [sum(future.done() for future in futures)]
+        while done[-1] < len(futures):
+            await asyncio.sleep(0)
+            done.append(sum(future.done() for future in futures))
+        return done
+
+    assert asyncio.run(run()) == [AT_ONCE, 2 * AT_ONCE, 3 * AT_ONCE]
 
 
 def test_who_was_cancelled_disturbs_nobody() -> None:

@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from catalog_fallback import clock, flight_table, leases, services
+from catalog_fallback import clock, flight_table, leases, services, waiting
 from catalog_fallback.cache import Entry, EntryCache, Query, entries_of, new_token
+from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup, NoReply, Reply, State
+from catalog_fallback.trips import Trip
 from tests import loopback as wire
 from tests import stores
 from tests.scripted import GOOD, PATH, Programmed
@@ -426,27 +428,55 @@ def test_two_waiters_of_one_process_watch_once(site: Site, elsewhere: Elsewhere)
     assert site.calls == (0, 0)
 
 
-#: What this process leaves for others to read, by how its search ended.
-LEFT: dict[str, tuple[wire.Script, str | None]] = {
+def test_waiters_look_every_5_to_20_ms() -> None:
+    """At random, so that processes that wait for the same flight do not look in step."""
+    pauses = {waiting.pause() for _ in range(100)}
+    assert 0.005 <= min(pauses) < max(pauses) <= 0.02
+
+
+#: What this process leaves for others to read, by how its search ended: state, reason and wait.
+LEFT: dict[str, tuple[wire.Script, tuple[str, str, float | None] | None]] = {
     "found": (FOUND, None),
-    "not found": (NOT_FOUND, "not_found"),
-    "temporary": (TEMPORARY, "unavailable"),
-    "stop": (wire.reply(403), "unavailable"),
-    "not to be stored": (wire.ok({"item": ITEM}, {"Cache-Control": "no-store"}), "found"),
+    "not found": (NOT_FOUND, ("not_found", "all_not_found", None)),
+    "temporary": (TEMPORARY, ("unavailable", "incomplete_search", None)),
+    "stop": (wire.reply(403), ("unavailable", "http_403", None)),
+    "busy": (wire.reply(429, headers={"Retry-After": "7"}), ("unavailable", "http_429", 7.0)),
+    "not to be stored": (wire.ok({"item": ITEM}, {"Cache-Control": "no-store"}), ("found", "ok", None)),
 }
 
 
 @pytest.mark.parametrize("case", LEFT)
 def test_what_this_process_leaves(site: Site, elsewhere: Elsewhere, case: str) -> None:
-    """A record where there is no entry to read, without the item itself; and no lease."""
-    script, state = LEFT[case]
+    """A record where there is no entry to read, without the item itself; and no lease (rueidis 1014)."""
+    script, told = LEFT[case]
     elsewhere.lets_go()
     site.say(script)
     site.find()
     left = elsewhere.entries.store.get_many((elsewhere.entries.record_key(elsewhere.query), elsewhere.key))
-    assert [value[2] for value in left.values()] == ([] if state is None else [state])
+    assert [tuple(value[2:5]) for value in left.values()] == ([] if told is None else [told])
     assert "Tea" not in repr(left)
     assert None not in [life for _key, life in elsewhere.shelf.lives]
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"item": {"id": "P001", "name": "Tea"}}', b'{"item": null}'], ids=["kept", "not kept"]
+)
+def test_go_31420_a_lease_that_another_has_by_now_is_left_alone(
+    site: Site, elsewhere: Elsewhere, moving: MovableClock, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    """A call outlived its lease: its answer is as good (v6_api 368), and the next owner keeps what is his."""
+    store = elsewhere.entries.store
+
+    def slow(timeout: float) -> Reply:
+        moving.move(timeout + 2 * leases.MARGIN)
+        assert store.add(elsewhere.key, "the next owner", 60)
+        return Reply(200, {}, body)
+
+    monkeypatch.setattr(Programmed, "program", staticmethod(slow))
+    elsewhere.lets_go()
+    site.configure({"BACKEND": PATH + "Programmed", "TIMEOUT": 3}, {"ENABLED": False}, BUDGET=60)
+    assert str(site.find().state) == ("found" if b"Tea" in body else "not_found")
+    assert store.get_many((elsewhere.key,)) == {elsewhere.key: "the next owner"}
 
 
 def test_openclaw_100176_the_lease_is_touched_before_each_further_call(
@@ -498,3 +528,18 @@ def test_a_gate_that_changes_at_once_means_starting_again(site: Site, elsewhere:
     elsewhere.shelf.fault = change
     assert [site.find().cache for _ in range(2)] == ["miss", "hit"]
     assert site.calls[0] == 1
+
+
+def test_a_flight_begun_too_late_is_given_up(site: Site, moving: MovableClock) -> None:
+    """The time is over between beginning a flight and flying it: nobody else waits for one that nobody flies."""
+    entries = entries_of["default"]
+    query = entries.query("P001")
+    entries.open_gate(query)
+    trip = Trip(query, entries.look(query), Deadline(clock.monotonic() + 1))
+    assert trip.join() is None
+    assert len(flight_table.table) == 1
+    moving.move(2)
+    late = trip.take_up()
+    assert late is not None
+    assert words(late) == ("unavailable", "deadline")
+    assert len(flight_table.table) == 0

@@ -56,7 +56,11 @@ MUTANTS: dict[str, list[Change]] = {
     ],
     "that an old view owns no flight": [(flights, "board", "fill.is_old_view or ", "")],
     "the gate's token in the flight's name": [
-        (flights, "board", "(fill.query.entry_key, gate)", "(fill.query.entry_key, '')"),
+        (flights, "join", "(fill.query.entry_key, kept.gate)", "(fill.query.entry_key, '')"),
+        (flights, "under_way", "(fill.query.entry_key, kept.gate)", "(fill.query.entry_key, '')"),
+        (flights, "land", "kept.gate or ", ""),
+        (flights, "_join", "(fill.query.entry_key, gate)", "(fill.query.entry_key, '')"),
+        (flights, "_board_under_new_gate", "fill.query.entry_key, token", "fill.query.entry_key, ''"),
         (flights.Boarding, "_name", "self.gate or ", ""),
     ],
     "the lease": [(flights, "take_lease", "lease is not False", "True")],

@@ -23,9 +23,10 @@ from catalog_fallback.cache import store_of
 from catalog_fallback.conf import catalog as config_of
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.log_events import EVENTS
-from catalog_fallback.results import Outcome
+from catalog_fallback.results import Outcome, Reply
 from tests import loopback as wire
 from tests import posting, stores
+from tests.scripted import GOOD, PATH, Programmed
 from tests.sites import FOUND, MovableClock, Site
 
 ROOT = Path(__file__).parents[1]
@@ -145,6 +146,19 @@ def raises(site: Site, moving: MovableClock) -> None:
         site.find()
 
 
+def overruns(site: Site, moving: MovableClock) -> None:
+    """An adapter takes no notice of its limit; its answer counts, for the budget is not used up (Polly 340, 907)."""
+
+    def deaf(timeout: float) -> Reply:
+        moving.move(timeout + calling.OVERRUN / 2 if Programmed.timeouts[1:] else 20)
+        return Reply(200, {}, GOOD)
+
+    with mock.patch.object(Programmed, "program", staticmethod(deaf)), mock.patch.object(Programmed, "timeouts", []):
+        site.configure({"BACKEND": PATH + "Programmed", "TIMEOUT": 3}, {"ENABLED": False}, BUDGET=60)
+        assert site.find().is_found
+        assert site.find(refresh=True).is_found
+
+
 SCENES: dict[str, tuple[Scene, dict[str, Any]]] = {
     "breaker_changed": (
         opens,
@@ -202,6 +216,7 @@ SCENES: dict[str, tuple[Scene, dict[str, Any]]] = {
     "notice_refused": (refuses_a_notice, {"catalog": "default", "reason": "it is not signed"}),
     "notice_failed": (fails_to_apply_a_notice, {"catalog": "default", "reason": "OperationalError"}),
     "source_raised": (raises, {"catalog": "default", "source": "primary", "reason": "KeyError"}),
+    "call_overran": (overruns, {"catalog": "default", "source": "primary", "seconds": pytest.approx(20, abs=1)}),
 }
 
 

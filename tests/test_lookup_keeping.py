@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -16,6 +17,7 @@ from catalog_fallback.filling import entry_of
 from catalog_fallback.headers import Directives
 from catalog_fallback.results import Lookup, State
 from tests import loopback as wire
+from tests import stores
 from tests.conf.making import raw_catalog, read
 from tests.loopback import Script
 from tests.sites import ALSO_FOUND, FOUND, ITEM, NOT_FOUND, STOP, TEMPORARY, MovableClock, Site, found, words
@@ -40,6 +42,25 @@ def test_a_hit_keeps_the_original_provenance(site: Site, moving: MovableClock) -
     assert (second.cache, second.trace) == ("hit", ())
     assert (second.source, second.fetched_at, second.expires_at) == ("secondary", first.fetched_at, first.expires_at)
     assert second.item == first.item
+
+
+@pytest.mark.parametrize("timeout", [1, 0, None], ids=str)
+def test_django_ratelimit_85_the_aliass_own_timeout_does_not_count(
+    site: Site, moving: MovableClock, timeout: int | None
+) -> None:
+    """Whatever TIMEOUT in CACHES says, every key, those of the guards too, has the life that we give it."""
+    lives = []
+    for params in ({"TIMEOUT": 300}, {"TIMEOUT": timeout}):
+        location = uuid.uuid4().hex
+        site.cache_in("tests.stores.MemoryCache", LOCATION=location, **params)
+        site.configure({"RATE_LIMIT": {"CALLS": 9, "PER": 60}}, NEGATIVE_TTL=60)
+        for script in (FOUND, NOT_FOUND, TEMPORARY):
+            site.say(script)
+            site.find(refresh=True)
+        services.invalidate_item("P001")
+        lives.append([life for _key, life in stores.shelf(location).lives])
+    assert lives[0] == lives[1]
+    assert None not in lives[1]
 
 
 @pytest.mark.parametrize("ttl", [1, 60, 2.5, timedelta(minutes=2)], ids=str)

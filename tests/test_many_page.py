@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from catalog_fallback import off_loop, refresh_ahead, turns
 from catalog_fallback.configuration import CatalogConfig
-from tests.sites import SIMULATED
+from tests.sites import LOCMEM, SIMULATED
 
 PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "many-at-once.md"
 ITEMS = {"P001": "Tea", "P002": "Coffee", "P003": "Mug"}
@@ -25,6 +26,7 @@ def page() -> str:
 def test_the_examples_run(settings: Any, transactional_db: None, capsys: pytest.CaptureFixture[str]) -> None:
     """One after the other, as somebody who reads it would type them."""
     source = {"BACKEND": SIMULATED, "OPTIONS": {"items": ITEMS}}
+    settings.CACHES = {"default": {"BACKEND": LOCMEM, "LOCATION": uuid.uuid4().hex}}
     settings.CATALOG_FALLBACK = {"default": {"SOURCES": {"only": source}}}
     names: dict[str, Any] = {}
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)

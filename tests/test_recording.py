@@ -9,6 +9,7 @@ from contextvars import copy_context
 from typing import Any
 
 import pytest
+from django.db import connection
 
 from catalog_fallback import services, signals
 from catalog_fallback.recording import Finished, Recording, seconds_of
@@ -94,6 +95,7 @@ def test_another_request_at_the_same_time_is_another_record(site: Site) -> None:
             site.find(item_id)
         turns.wait()
         recording.close()
+        connection.close()
 
     threads = [threading.Thread(target=handle, args=each) for each in (("P001", True), ("P002", True), ("P003", False))]
     for thread in threads:

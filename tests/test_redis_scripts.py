@@ -6,13 +6,16 @@ import pickle
 import uuid
 from collections.abc import Callable
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.core.cache import BaseCache, caches
 
-from catalog_fallback import leases, services
+from catalog_fallback import clock, flights, leases, services
 from catalog_fallback.cache import entries_of, new_token
+from catalog_fallback.filling import Fill
 from catalog_fallback.leases import Lease
+from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.store import Store
 from tests import servers
 from tests.sites import Site, found
@@ -118,6 +121,15 @@ def test_nothing_is_written_under_another_gate(opened: Opened, gate: str | None)
     assert life(cache, "gate") <= 100
 
 
+def test_a_value_that_cannot_be_kept_says_nothing_about_the_gate(opened: Opened) -> None:
+    """The result is for everybody who waits, as without scripts: the gate is as it was."""
+    store, cache = opened
+    cache.set("gate", TOKEN, 100)
+    assert store.keep_under("gate", TOKEN, ("entry", lambda: None, 60.0), None, None) == (True, False)
+    assert cache.get("entry") is None
+    assert not store.is_in_trouble
+
+
 def test_the_same_token_written_by_another_version_counts(settings: Any, redis_url: str) -> None:
     """Bytes that differ are decoded before anybody says that the gate has changed."""
     settings.CACHES = {"default": {"BACKEND": DJANGO_REDIS, "LOCATION": redis_url, "KEY_PREFIX": uuid.uuid4().hex[:8]}}
@@ -186,3 +198,78 @@ def test_a_lost_reply_loses_no_lease(site: Site, redis_url: str, monkeypatch: py
     assert isinstance(lease, Lease)
     assert lease.kept.gate == token
     assert leases.watch(entries, query, token).owner == lease.owner
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_gate_that_was_replaced_after_a_lost_reply_is_the_one_that_counts(site: Site, redis_url: str) -> None:
+    """The lease that was taken under the older one is of no use: whoever publishes a gate ends what began before."""
+    site.cache_in(DJANGO_REDIS, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex[:8])
+    entries = entries_of["default"]
+    query = entries.query("P001")
+    entries.look(query)
+    put_up = Store.put_up
+
+    def replaced(self: Store, *arguments: Any) -> None:
+        put_up(self, *arguments)
+        caches["default"].set(query.gate_key, THEIRS, 300)
+
+    with mock.patch.object(Store, "put_up", replaced):
+        assert leases.put_up_gate(entries, query, TOKEN, 2.0) == THEIRS
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("backend", [DJANGO_REDIS, BACKENDS["django"][0]], ids=["django-redis", "django"])
+@pytest.mark.parametrize("has_gate", [False, True], ids=["gate and lease", "lease alone"])
+def test_nobody_waits_for_himself_when_a_command_is_sent_again(
+    site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch, *, backend: str, has_gate: bool
+) -> None:
+    """A client with retries sends again what lost its reply, and then finds its own lease: it is ours all the same."""
+    again = {"retry": redis.retry.Retry(redis.backoff.NoBackoff(), 1)}
+    options = {"CONNECTION_POOL_KWARGS": again} if backend == DJANGO_REDIS else again
+    site.cache_in(backend, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex[:8], OPTIONS=options)
+    site.say(found())
+    entries = entries_of["default"]
+    query = entries.query("P001")
+    entries.look(query)
+    if has_gate:
+        entries.open_gate(query)
+    parse: Callable[..., Any] = redis.Redis.parse_response
+    lost: list[str] = []
+
+    def lose(self: Any, connection: Any, name: str, **options: Any) -> Any:
+        answer = parse(self, connection, name, **options)
+        takes_the_lease = isinstance(self, redis.client.Pipeline) if has_gate else name in {"EVALSHA", "EVAL"}
+        if takes_the_lease and not lost:
+            lost.append(name)
+            raise redis.ConnectionError("closed by the server")
+        return answer
+
+    monkeypatch.setattr(redis.Redis, "parse_response", lose)
+    with mock.patch("catalog_fallback.flights.judge", side_effect=AssertionError("it waits for its own lease")):
+        assert site.find().is_found
+    assert lost
+    assert site.primary.calls() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lease_that_went_with_the_entry_is_not_deleted_again(site: Site, redis_url: str) -> None:
+    """By then it may be somebody else's."""
+    site.cache_in(DJANGO_REDIS, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex[:8])
+    site.say(found())
+    with mock.patch.object(Store, "delete") as delete:
+        assert site.find().is_found
+    assert delete.call_args_list == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_whoever_sees_an_old_state_shares_nothing_under_a_new_gate(site: Site, redis_url: str) -> None:
+    """Neither flight nor lease: nobody may wait for what an old view of the stop list brings."""
+    site.cache_in(DJANGO_REDIS, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex[:8])
+    entries = entries_of["default"]
+    query = entries.query("P001")
+    kept = entries.look(query)
+    fill = Fill(query, entries, Deadline(clock.monotonic() + 5), is_old_view=True)
+    boarding = flights.board(fill, kept, fill.ask_guards()[0])
+    assert isinstance(boarding, flights.Boarding)
+    assert (boarding.flight, boarding.lease) == (None, None)
+    assert entries.read_gate(query) == boarding.gate

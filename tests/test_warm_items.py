@@ -85,6 +85,15 @@ def test_it_fills_the_cache(run: Runner, shop: Any) -> None:
     assert all(is_kept(item_id) for item_id in IDS)
 
 
+def test_it_says_that_nobody_else_sees_what_it_fetches(run: Runner, shop: Any, settings: Any, tmp_path: Path) -> None:
+    """Where each process has a cache of its own, and only there."""
+    assert "belongs to each process alone" in run("warm_items", "P001").err
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.filebased.FileBasedCache", "LOCATION": str(tmp_path)}
+    }
+    assert "belongs to each process alone" not in run("warm_items", "P001").err
+
+
 def test_what_is_fresh_is_skipped(run: Runner, shop: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With one round trip a chunk, and without a lookup."""
     run("warm_items", *IDS[:50])

@@ -8,7 +8,7 @@ from django import forms
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from catalog_fallback import conf
+from catalog_fallback import clock, conf
 from catalog_fallback.admin import id_lists
 from catalog_fallback.admin.id_lists import IDList, UnreadableList
 from catalog_fallback.admin.plans import Plan
@@ -80,7 +80,9 @@ class BulkForm(forms.Form):
         is_stop = values["verb"] == "stop"
         item_ids = tuple(sorted(self.listed.numbers))  # neighbours are alike, so that the plan becomes short
         reason = values["reason"] if is_stop else ""
-        return Plan(is_stop, values["catalog"], reason, values["note"], item_ids, len(item_ids))
+        # Whoever releases has seen the stops until now: one that is made before the confirmation stays.
+        started_at = None if is_stop else clock.wall()
+        return Plan(is_stop, values["catalog"], reason, values["note"], item_ids, len(item_ids), started_at=started_at)
 
     @staticmethod
     def _text_of(uploaded: Any) -> str:

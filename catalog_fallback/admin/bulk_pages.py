@@ -17,6 +17,7 @@ from django.core.exceptions import PermissionDenied, RequestDataTooBig, TooManyF
 from django.http import HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.views.decorators.csrf import csrf_exempt, csrf_protect
 
@@ -141,7 +142,7 @@ def _confirmed(model_admin: _Admin, request: HttpRequest) -> HttpResponse:
 
 
 def _form_page(model_admin: _Admin, request: HttpRequest, form: BulkForm) -> HttpResponse:
-    limits = {"max_lines": MAX_LINES, "max_bytes": MAX_BYTES}
+    limits = {"max_lines": number_format(MAX_LINES, force_grouping=True), "max_bytes": MAX_BYTES}
     return _render(model_admin, request, "bulk_form", _("Stop or release many items"), form=form, **limits)
 
 

@@ -18,6 +18,7 @@ from catalog_fallback.admin.plans import Plan, PlanRefused
 from catalog_fallback.admin.telling import tell_left, tell_whether_event_is_confirmed
 from catalog_fallback.exceptions import CatalogError
 from catalog_fallback.models import StopOrigin, StoppedItem, StopReason, chunks
+from catalog_fallback.told_errors import told
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -35,7 +36,7 @@ def carry_out(request: HttpRequest, plan: Plan) -> Plan:
     """
     try:
         until = clock.monotonic() + conf.catalog(plan.catalog).outer_timeout * SHARE
-        if plan.started_at is None:
+        if plan.log_entry is None:
             plan = _begun(request, plan)
         while plan.item_ids:
             plan = _one_part(request, plan)
@@ -65,7 +66,7 @@ def entry_of(row: StoppedItem) -> LogEntry | None:
 def _begun(request: HttpRequest, plan: Plan) -> Plan:
     """Write the one entry of the log; its time is that of the event, by which the rows' histories find it."""
     assert request.user.pk is not None  # the admin has no anonymous users
-    started = replace(plan, started_at=clock.wall())
+    started = plan if plan.started_at is not None else replace(plan, started_at=clock.wall())
     entry = LogEntry.objects.create(
         action_time=stop_events.storable(started.event_at),
         user_id=request.user.pk,

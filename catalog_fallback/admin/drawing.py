@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 #: Size of a sparkline and of a timeline, in units of their view boxes.
-SPARK_WIDTH, SPARK_HEIGHT = 120, 28
+SPARK_WIDTH, SPARK_HEIGHT = 96, 24
 LINE_WIDTH, ROW_HEIGHT = 600, 26
 _EDGE = 3
 _THINNEST_BAR = 2.0

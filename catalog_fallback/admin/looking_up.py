@@ -16,6 +16,7 @@ from catalog_fallback import clock, conf, services
 from catalog_fallback.admin.drawing import Bar, Timeline, timeline
 from catalog_fallback.admin.measures import duration
 from catalog_fallback.results import Attempt, CacheStatus, Explanation, Lookup, State
+from catalog_fallback.told_errors import told
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrPromise

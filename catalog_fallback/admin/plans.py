@@ -30,8 +30,8 @@ class Plan:
     """Stop or release these IDs of one catalog. IDs are in their normal form; those that are done are left out.
 
     ``total``, ``changed`` and ``idle`` count IDs: all of them, those that were stopped or released so far, and those
-    that a release found not stopped. ``started_at`` (seconds since the epoch) and ``log_entry`` are set by the first
-    part that is carried out.
+    that a release found not stopped. ``started_at`` (seconds since the epoch) is the moment of the first part that is
+    carried out, for a release that of the preview; ``log_entry`` is set by the first part.
     """
 
     is_stop: bool

@@ -109,7 +109,7 @@ class CatalogFilter(admin.SimpleListFilter):
 class ConfirmedFilter(admin.SimpleListFilter):
     """By whether the cache has confirmed the row's present state."""
 
-    title = _("confirmed by the cache")
+    title = _("confirmation")
     parameter_name = "confirmed"
 
     def lookups(

@@ -49,6 +49,7 @@ class StoppedItemForm(_ModelForm):
     class Meta:
         model = StoppedItem
         fields = ("catalog", "item_id", "is_active", "reason", "note")
+        widgets: ClassVar[dict[str, Any]] = {"note": forms.Textarea(attrs={"rows": 3, "class": "vLargeTextField"})}
         help_texts: ClassVar[dict[str, Any]] = {
             "item_id": _("In any spelling that the catalog takes; it is stored in its normal form."),
             "is_active": _("Ticked: the item is neither fetched nor shown. Unticked: it is released."),
@@ -74,7 +75,8 @@ class StoppedItemAdmin(CarefulAdmin):
     """The stop list. An ID cannot be changed into another one: its row also orders the events of that ID."""
 
     form = StoppedItemForm
-    list_display = ("item_id", "catalog", "state", "reason", "origin", "event_at", "stopped_by", "confirmed")
+    # The most telling columns first: a narrow window shows only them until it is scrolled.
+    list_display = ("item_id", "catalog", "state", "confirmed", "reason", "event_at", "stopped_by", "origin")
     list_filter = (CatalogFilter, "is_active", "reason", "origin", ConfirmedFilter)
     list_select_related = ("stopped_by",)
     sortable_by = ("item_id",)
@@ -85,14 +87,17 @@ class StoppedItemAdmin(CarefulAdmin):
     paginator = CappedPaginator
     actions = (actions.stop, actions.release, actions.republish_selected, actions.delete_selected)
     fields = (
-        ("catalog", "item_id"),
+        "catalog",
+        "item_id",
         "is_active",
+        "confirmed",
         "reason",
         "note",
-        ("origin", "stopped_by"),
         "event_at",
-        ("created_at", "updated_at"),
-        "confirmed",
+        "stopped_by",
+        "origin",
+        "created_at",
+        "updated_at",
     )
     readonly_fields = ("origin", "stopped_by", "event_at", "created_at", "updated_at", "confirmed")
 
@@ -120,7 +125,7 @@ class StoppedItemAdmin(CarefulAdmin):
         """Whoever may look at the sources may look an ID up."""
         columns = list(self.list_display)
         if _may_look_up(request):
-            columns.insert(columns.index("state") + 1, "look_up")
+            columns.insert(columns.index("confirmed") + 1, "look_up")
         return columns
 
     def get_fields(self, request: HttpRequest, obj: StoppedItem | None = None) -> Any:
@@ -132,6 +137,13 @@ class StoppedItemAdmin(CarefulAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: StoppedItem | None = None) -> Any:
         """Catalog and ID are chosen once."""
         return (*self.readonly_fields, "look_up", "catalog", "item_id") if obj else self.readonly_fields
+
+    def get_form(
+        self, request: HttpRequest, obj: StoppedItem | None = None, change: bool = False, **kwargs: Any
+    ) -> Any:
+        """How an ID may be spelled is of interest only where one is typed."""
+        texts = {**StoppedItemForm.Meta.help_texts, **({"catalog": "", "item_id": ""} if obj else {})}
+        return super().get_form(request, obj, change, help_texts=texts, **kwargs)
 
     def get_urls(self) -> list[Any]:
         """Add the page for lists of IDs."""

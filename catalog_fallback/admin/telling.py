@@ -22,6 +22,7 @@ from catalog_fallback.cache import SHORT_LIFE
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import CatalogError, InvalidationFailed
 from catalog_fallback.models import StoppedItem, StoppedItemQuerySet, chunks
+from catalog_fallback.told_errors import told
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

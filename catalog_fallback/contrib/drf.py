@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rest_framework import status
 from rest_framework.exceptions import APIException, NotFound, ParseError
@@ -15,6 +15,9 @@ from rest_framework.views import exception_handler as handle_api_exception
 from catalog_fallback import stop_list
 from catalog_fallback.exceptions import CallRejected, InvalidItemID, ItemNotFound, ItemStopped, ItemUnavailable
 from catalog_fallback.problems import PROBLEMS, retry_seconds, stopped_status, unavailable_status
+
+if TYPE_CHECKING:
+    from django.utils.functional import _StrPromise
 
 
 class Stopped(APIException):
@@ -35,7 +38,7 @@ class Unavailable(APIException):
     status_code = status.HTTP_503_SERVICE_UNAVAILABLE
     default_code = "unavailable"
 
-    def __init__(self, detail: str, catalog: str, retry_after: float | None) -> None:
+    def __init__(self, detail: str | _StrPromise, catalog: str, retry_after: float | None) -> None:
         super().__init__(detail)
         self.status_code = unavailable_status(catalog)
         self.wait = retry_seconds(retry_after)

@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from catalog_fallback import conf, signals
 from catalog_fallback.exceptions import InvalidItemID, UnknownCatalog, gettext_noop
 from catalog_fallback.models.fields import MAX_ID_LENGTH, ExactCharField, chunks
+from catalog_fallback.told_errors import told
 
 #: What an ``update()`` may change without the cache having to know.
 _UNPUBLISHED_FIELDS = frozenset({"published_at", "note", "stopped_by"})

@@ -34,6 +34,8 @@ WSGI_APPLICATION = "portal.wsgi.application"
 USE_TZ = True
 TIME_ZONE = "UTC"
 LANGUAGE_CODE = "en"
+#: Those that the pages are translated into; the browser chooses.
+LANGUAGES = [("en", "English"), ("es", "español"), ("ja", "日本語"), ("zh-hans", "简体中文")]
 LOCALE_PATHS = [Path(__file__).resolve().parent.parent / "locale"]
 STATIC_URL = "static/"
 STATIC_ROOT = DATA / "static"
@@ -56,6 +58,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "portal.middleware.content_security_policy",
     "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",

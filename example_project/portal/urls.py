@@ -26,6 +26,7 @@ urlpatterns = [
     path("notices/", notices.notices, name="notices"),
     path("catalog/", include("catalog_fallback.urls")),
     path("admin/", admin.site.urls),
+    path("i18n/", include("django.conf.urls.i18n")),
     # The admin's pages name no icon, so that browsers look for it here.
     path("favicon.ico", icon),
 ]

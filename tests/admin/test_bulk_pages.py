@@ -72,7 +72,7 @@ def test_the_page_is_reachable_from_the_list(browser: Client) -> None:
     assert f'href="{BULK}"' in text_of(browser.get(LIST))
     page = browser.get(BULK)
     assert page.status_code == 200
-    assert "At most 100000 lines" in text_of(page)
+    assert "At most 100,000 lines" in text_of(page)
 
 
 def test_a_preview_sorts_the_lines_and_changes_nothing(browser: Client) -> None:
@@ -153,6 +153,22 @@ def test_a_later_event_is_left_and_told(browser: Client) -> None:
     assert "0 items are released." in text_of(page)
     assert "because of a later event (a notice dated ahead): 1." in text_of(page)
     assert states() == {"P001": True}
+
+
+@pytest.mark.parametrize("is_sent_before", [False, True], ids=["first time", "sent again"])
+def test_a_release_leaves_stops_that_its_preview_has_not_shown(browser: Client, *, is_sent_before: bool) -> None:
+    """Somebody else stopped the item since, by a court's order: an old page, or one sent again, does not undo that."""
+    services.stop_item("P001")
+    page = preview(browser, "P001", verb="release")
+    if is_sent_before:
+        confirm(browser, page)
+        assert states() == {"P001": False}
+    services.stop_item("P001", reason="legal")
+    told = confirm(browser, page)
+    assert "0 items are released." in text_of(told)
+    assert "because of a later event" in text_of(told)
+    assert states() == {"P001": True}
+    assert services.find_item("P001").is_stopped
 
 
 def test_one_entry_of_the_log_for_all_of_it(browser: Client) -> None:
@@ -490,23 +506,24 @@ def test_what_people_wrote_is_escaped_and_nothing_is_inline(
 
 
 def test_pages_can_be_read_aloud(browser: Client) -> None:
-    """Every field has a label, every table a caption and heads with a scope, every section a heading."""
+    """Every field has a label, every table a name and heads with a scope, every section a heading."""
     form = text_of(browser.get(BULK))
     for name in ("catalog", "reason", "note", "pasted", "uploaded"):
         assert f'<label for="id_{name}"' in form
         assert f'aria-describedby="id_{name}_helptext"' in form or name == "catalog"
-    assert "<legend>What shall happen</legend>" in form
+    assert "<legend>What shall happen:</legend>" in form
     html = text_of(preview(browser, "P001\nP001\nno good"))
     html = html[html.index('id="content-main"') :]
-    tables = re.findall(r"<table>.*?</table>", html, re.DOTALL)
+    tables = re.findall(r"<table\b.*?</table>", html, re.DOTALL)
     assert len(tables) == 3
     for table in tables:
-        assert table.count("<caption>") == 1
+        assert table.count("<caption>") + table.startswith("<table aria-labelledby=") == 1
         assert "<th>" not in table
         assert table.count('scope="col"') == 3
         assert table.count('scope="row"') == 1
-    for name in re.findall(r'aria-labelledby="(bulk-[^"]+)"', html):
-        assert f'id="{name}"' in html
+    for names in re.findall(r'aria-labelledby="(bulk-[^"]+)"', html):
+        for name in names.split():
+            assert f'id="{name}"' in html
 
 
 @pytest.mark.parametrize("verb", ["stop", "release"])

@@ -200,11 +200,14 @@ def test_the_hit_ratio_is_that_of_all_lookups() -> None:
     assert "Answered by the cache 75 % of 4 lookups" in text_of(operator().get(PAGE))
 
 
-def test_the_sparkline_has_a_text_and_no_style() -> None:
-    """Attributes only; a screen reader gets the numbers."""
+def test_the_sparkline_has_a_text_and_no_style(moving: MovableClock) -> None:
+    """Attributes only; a screen reader gets the numbers. One number by itself is no picture."""
+    spark = re.compile(r'<svg class="operations-spark".*?</svg>', flags=re.DOTALL)
     find_item("P001")
-    page = operator().get(PAGE).content.decode()
-    svg = re.search(r'<svg class="operations-spark".*?</svg>', page, flags=re.DOTALL)
+    assert spark.search(operator().get(PAGE).content.decode()) is None
+    moving.move(31)
+    find_item("P001", refresh=True)
+    svg = spark.search(operator().get(PAGE).content.decode())
     assert svg is not None
     assert 'role="img"' in svg[0]
     assert 'aria-label="P95 in each half minute, the oldest first: no calls, no calls' in svg[0]

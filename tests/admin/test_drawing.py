@@ -13,7 +13,7 @@ SECONDS = st.floats(0, 1e6)
 def test_gaps_split_a_line() -> None:
     """A value without neighbours is a dot."""
     drawn = sparkline([1.0, 2.0, None, 3.0])
-    assert (drawn.lines, drawn.dots) == (("3.0,17.7 41.0,10.3",), (("117.0", "3.0"),))
+    assert (drawn.lines, drawn.dots) == (("3.0,15.0 33.0,9.0",), (("93.0", "3.0"),))
 
 
 @given(st.lists(st.none() | SECONDS, max_size=20))

@@ -65,7 +65,11 @@ class Chromium:
             page = context.new_page()
             page.set_default_timeout(PATIENCE)
             said = complaints(page)
-            return visitor(page), said
+            try:
+                return visitor(page), said
+            except Exception as error:
+                error.add_note(f"At {page.url}: {page.title()!r}; the browser said {said}.")
+                raise
 
 
 def complaints(page: Page) -> list[str]:

@@ -1,10 +1,11 @@
-"""What do the tests in a browser share? One browser a process, the example site behind a real server, and its people."""
+"""What do the tests in a browser share? One browser a process, the example behind a real server, and its people."""
 
 from __future__ import annotations
 
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,13 @@ __all__ = ["catalogs", "catalogs_url", "site"]
 
 Cookies = list[dict[str, Any]]
 SignIn = Callable[..., Cookies]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of them take seconds."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")
@@ -53,15 +61,15 @@ def address(transactional_db: None, site: Client) -> Iterator[str]:
 def sign_in(address: str) -> SignIn:
     """Return the cookies of somebody of the staff with these permissions (codenames); "everything" is a superuser."""
 
-    def make(*permissions: str) -> Cookies:
+    def make(*permissions: str, name: str = "") -> Cookies:
         is_superuser = permissions == ("everything",)
-        name = f"{'admin' if is_superuser else 'staff'}-{uuid.uuid4().hex[:4]}"
+        name = name or f"user-{uuid.uuid4().hex[:8]}"
         user = User.objects.create_user(name, password="secret", is_staff=True, is_superuser=is_superuser)
         user.user_permissions.set(Permission.objects.filter(codename__in=permissions))
         client = Client()
         client.force_login(user)
-        name = site_settings.SESSION_COOKIE_NAME
-        return [{"name": name, "value": client.cookies[name].value, "url": address}]
+        cookie = site_settings.SESSION_COOKIE_NAME
+        return [{"name": cookie, "value": client.cookies[cookie].value, "url": address}]
 
     return make
 

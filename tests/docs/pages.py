@@ -44,9 +44,13 @@ def name_of(page: Path) -> str:
 
 
 def pages() -> list[Path]:
-    """The README and every page of the documentation; the changelog is prose."""
+    """The README in all its languages and every page of the documentation; the changelog is prose."""
     built = DOCS / "_build"
-    return [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if built not in page.parents)]
+    return [
+        ROOT / "README.md",
+        *sorted(ROOT.glob("README.*.md")),
+        *(page for page in sorted(DOCS.rglob("*.md")) if built not in page.parents),
+    ]
 
 
 def blocks_of(page: Path) -> Iterator[Block]:

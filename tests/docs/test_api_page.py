@@ -103,7 +103,12 @@ def test_the_exceptions_are_those_of_the_tree() -> None:
     assert [line.strip() for line in tree.splitlines()] == [
         line.strip() for line in (exceptions.__doc__ or "").split("::\n\n")[1].split("\n\n")[0].splitlines()
     ]
-    public = {name for name in vars(exceptions) if not name.startswith("_") and name != "annotations"}
+    public = {
+        name
+        for name, value in vars(exceptions).items()
+        if isinstance(value, type) and value.__module__ == exceptions.__name__ and not name.startswith("_")
+    }
+    assert "CatalogError" in public
     assert set(re.findall(r"[A-Z]\w+(?=\(|\s|$)", tree)) >= public
 
 

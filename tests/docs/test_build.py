@@ -38,6 +38,8 @@ def test_every_page_is_built_without_a_warning(tools: None, tmp_path: Path) -> N
     for page in pages():
         if page.is_relative_to(DOCS):
             assert (tmp_path / page.relative_to(DOCS)).with_suffix(".html").is_file()
+    pictures = {path.name for path in (DOCS / "images").iterdir()}
+    assert {path.name for path in (tmp_path / "images").iterdir()} == pictures != set()
     text = (tmp_path / "index.html").read_text(encoding="utf-8")
     assert 'src="http' not in text
     assert '<link rel="stylesheet" type="text/css" href="http' not in text

@@ -35,11 +35,20 @@ def relative_links(text: str) -> list[str]:
 
 
 def test_the_long_description_has_no_relative_links(metadata: email.message.Message) -> None:
-    """There is no project beside it, so they would lead nowhere."""
+    """There is no project beside it, so they would lead nowhere: it is the README without its pictures."""
     text = str(metadata.get_payload())
     assert metadata["Description-Content-Type"] == "text/markdown"
-    assert text.strip() == README.strip()
+    before, pictures, after = re.split(r"<!-- (?:end of )?pictures -->\n\n", README)
+    assert text.strip() == (before + after).strip()
     assert relative_links(text) == []
+    assert len(relative_links(pictures)) >= 3
+
+
+def test_the_pictures_are_there() -> None:
+    """In light and in dark."""
+    named = re.findall(r'(?:src|srcset)="([^"]+)"', README)
+    assert len(named) == 6
+    assert [name for name in named if not (ROOT / name).is_file()] == []
 
 
 @pytest.mark.parametrize(

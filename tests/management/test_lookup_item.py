@@ -97,7 +97,7 @@ def test_explain_asks_nobody(run: Runner) -> None:
         "  on the stop list  no\n"
         "  in the cache      nothing\n"
         "\n"
-        "  A lookup would ask, in this order\n"
+        "  The sources, in the order in which they are asked\n"
         "    SOURCE  MAY BE CALLED  REASON  TRY AGAIN IN\n"
         "    only    yes            ok      -\n"
     )

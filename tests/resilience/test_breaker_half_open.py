@@ -195,6 +195,26 @@ def test_a_slot_won_in_a_round_that_is_over_is_given_back(half_open: Process, st
     assert not [key for key in store.contents() if ":slot:" in key]
 
 
+def test_a_look_says_that_all_probes_are_under_way(half_open: Process) -> None:
+    """Whoever may choose another source does so without trying; a slot belongs to its generation."""
+    permits = [half_open.permit()]
+    assert half_open.look() is None
+    permits.append(half_open.permit())
+    assert half_open.look() == Refusal("circuit_open", 1.0)
+    assert all(permit.slot is not None and half_open.generation in permit.slot.key for permit in permits)
+
+
+def test_who_comes_second_to_the_last_slot_is_refused(store: FaultyStore, moving: MovableClock) -> None:
+    """Both saw it free; the store gives it to one, and tells the other to come back soon."""
+    first, second = Process(store, half_open_calls=1), Process(store, half_open_calls=1)
+    first.calls("FFF")
+    moving.move(30)
+    first.calls("N")
+    found = first.found(), second.found()
+    assert isinstance(first.breaker.take(found[0]), BreakerPermit)
+    assert second.breaker.take(found[1]) == Refusal("circuit_open", 1.0)
+
+
 def test_two_who_find_its_time_over_make_one_change(store: FaultyStore, moving: MovableClock) -> None:
     """Both saw it open with its time over; one turns it half-open, both probe in the same round."""
     first, second = (Process(store, half_open_calls=2) for _ in range(2))

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from catalog_fallback.exceptions import InvalidItemID
-from catalog_fallback.services import find_item
+from catalog_fallback.results import Reply
+from catalog_fallback.services import find_item, find_items
 from catalog_fallback.testing import override_catalog
 from tests.loopback import Loopback, ok, reply
 from tests.sites import words
@@ -18,6 +19,13 @@ from tests.sources import recorded
 pytestmark = pytest.mark.skipif(not recorded.is_there(), reason=recorded.MISSING)
 
 CASES = [case for case in recorded.cases() if len(case.asked) == 1]
+#: Rows that ask for several IDs in one call, and one of the index that no row is about: three ISBN-10, all found.
+THREE = recorded.Case(
+    "openbd/found_three_isbn10_asked.json", "openbd", ("4798142417", "4873117526", "4798031801"), ("found",) * 3
+)
+BATCHES = [THREE, *(case for case in recorded.cases() if len(case.asked) > 1)]
+#: Headers that describe the recorded framing, not the reply.
+FRAMING = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection"})
 #: The words of checks.json → state of a catalog with this one source.
 STATES = {"found": "found", "not_found": "not_found"}
 
@@ -43,11 +51,16 @@ def source(adapter: str, url: str) -> dict[str, Any]:
     }
 
 
+def headers_of(one: Reply) -> dict[str, str]:
+    """What was recorded beside the body, cache directives and waits among it."""
+    return {name: value for name, value in one.headers.items() if name not in FRAMING}
+
+
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_lookup_of_a_recorded_reply(upstream: Loopback, case: recorded.Case) -> None:
     """A lookup ends as its row says; a reply that is no answer leaves it unavailable, never "not found"."""
     one = recorded.replies()[case.file]
-    upstream.otherwise(reply(one.status, one.body, {"content-type": one.headers.get("content-type", "")}))
+    upstream.otherwise(reply(one.status, one.body, headers_of(one)))
     sources = {"only": source(case.adapter, upstream.url("/{id}"))}
     with override_catalog(SOURCES=sources, CONTACT="mail@example.com", BUDGET=10):
         try:
@@ -58,6 +71,18 @@ def test_lookup_of_a_recorded_reply(upstream: Loopback, case: recorded.Case) -> 
     (expected,) = case.expected
     assert str(lookup.state) == STATES.get(expected, "unavailable")
     assert recorded.word(lookup.trace[0].outcome, lookup.trace[0].reason) == expected
+    assert upstream.calls() == 1
+
+
+@pytest.mark.parametrize("case", BATCHES, ids=str)
+def test_batch_of_a_recorded_reply(upstream: Loopback, case: recorded.Case) -> None:
+    """Several IDs as they were typed, in one call: each has the state that its row says."""
+    one = recorded.replies()[case.file]
+    upstream.otherwise(reply(one.status, one.body, headers_of(one)))
+    sources = {"only": source(case.adapter, upstream.url("/?isbn={id}"))}
+    with override_catalog(SOURCES=sources, CONTACT="mail@example.com", BUDGET=10):
+        lookups = find_items(case.asked)
+    assert tuple(str(lookup.state) for lookup in lookups.values()) == case.expected
     assert upstream.calls() == 1
 
 

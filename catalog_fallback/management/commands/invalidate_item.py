@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser, no_translations
 from django.db import DatabaseError
 
 from catalog_fallback import clock, notices, services, stop_events, stop_list
@@ -61,6 +61,7 @@ class Command(BaseCommand):
         parser.add_argument("--dry-run", action="store_true", help="Check the IDs, change nothing.")
         parser.add_argument("--json", action="store_true", help="Print the result as JSON.")
 
+    @no_translations  # what is wrong with a notice would be in the site's language, and all else in English
     def handle(self, *args: Any, **options: Any) -> None:
         """Work through the IDs chunk by chunk, then say what came of it."""
         config = catalog_or_exit(options["catalog"])

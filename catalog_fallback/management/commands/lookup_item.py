@@ -171,7 +171,7 @@ def _explained(explanation: Explanation) -> str:
             _headed(explanation.item_id, explanation.catalog),
             aligned([("on the stop list", stopped), ("in the cache", kept)]),
             "",
-            "  A lookup would ask, in this order",
+            "  The sources, in the order in which they are asked",
             aligned(rows, "    "),
         ]
     )

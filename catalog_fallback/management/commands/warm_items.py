@@ -12,6 +12,7 @@ from typing import Any
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from catalog_fallback.cache import store_of
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.management import item_lines
 from catalog_fallback.management.interrupting import Interruption
@@ -52,6 +53,8 @@ class Command(BaseCommand):
             raise CommandError("--limit-rate is for this process, --tasks for workers: one of them.", returncode=2)
         resume = ResumeFile(options["resume_file"], config.alias, options["language"])
         run = _Run(self, config, options, resume)
+        if not options["tasks"] and store_of[config.cache].is_local:
+            self.stderr.write(_in_vain(config))
         self.stderr.write(_outlook(pace_of(config, options["limit_rate"]), config, run.left))
         is_whole = run.through_workers() if options["tasks"] else run.here()
         with harmless_pipe():
@@ -200,6 +203,14 @@ def _count_lines(path: Path | None) -> int | None:
             return sum(piece.count(b"\n") for piece in iter(lambda: stream.read(_READ_AT_ONCE), b""))
     except OSError as error:
         raise CommandError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _in_vain(config: CatalogConfig) -> str:
+    """That nobody else will see what this process fetches."""
+    return (
+        f"Catalog {config.alias}: its cache {config.cache!r} belongs to each process alone; what this command fetches "
+        "ends with it. Use a cache that all processes share."
+    )
 
 
 def _outlook(pace: Pace, config: CatalogConfig, total: int | None) -> str:
