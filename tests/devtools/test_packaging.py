@@ -33,7 +33,7 @@ def test_complaints_about_a_wheel(names: list[str], sources: list[str], complain
 
 def test_complaints_about_an_sdist() -> None:
     """An sdist holds what its tests, docs and tools need."""
-    names = ["pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "dev.py", "tests/a.py"]
+    names = ["pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "dev.py", "hatch_build.py", "tests/a.py"]
     assert packaging.complaints_about_sdist(names, ["tests/a.py"]) == []
     assert packaging.complaints_about_sdist(names[1:], ["tests/a.py", "tests/b.py"]) == [
         "lacks pyproject.toml",
