@@ -148,9 +148,9 @@ def serve(pipe: Connection, waiting: Any, database: str) -> None:
 
 def _forgive_the_machine() -> None:
     """A hundred threads that wait for each other on a busy machine are no sign of a cache in trouble."""
-    from catalog_fallback import store  # noqa: PLC0415  # needs settings
+    from catalog_fallback import cache_trouble  # noqa: PLC0415  # needs settings
 
-    store.SLOW = float(PATIENCE)
+    cache_trouble.SLOW = float(PATIENCE)
 
 
 def _count_waiters(waiting: Any) -> None:

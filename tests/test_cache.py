@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from catalog_fallback import cache as gates
 from catalog_fallback import clock
 from catalog_fallback.cache import Entry, entries_of
+from catalog_fallback.cache_backends import whole_seconds
 from catalog_fallback.results import State
-from catalog_fallback.store import whole_seconds
 from catalog_fallback.testing import FrozenClock, fake_source
 from tests import stores
 from tests.shops import Shop

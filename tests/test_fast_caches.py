@@ -13,8 +13,9 @@ import pytest
 from django.core.cache import BaseCache, caches
 from django.core.cache.backends.locmem import LocMemCache
 
+from catalog_fallback.cache_trouble import ERRORS_BEFORE_PAUSE
 from catalog_fallback.fast_caches import FastCache, Undecodable, fast_cache
-from catalog_fallback.store import ERRORS_BEFORE_PAUSE, Store
+from catalog_fallback.store import Store
 from tests import servers
 
 redis = pytest.importorskip("redis")
@@ -317,7 +318,7 @@ def test_a_killed_server_raises_nothing_and_is_used_again(
         assert store.add_and_get_pair("a", 1, 300, "a", "b") == (None, (None, None))
         store.set_and_touch("a", 1, 300, "b", 300)
     valkey.start()
-    monkeypatch.setattr(store, "_paused_until", 1e-9)
+    monkeypatch.setattr(store._trouble, "paused_until", 1e-9)
     store.set("a", 2, 300)
     assert store.get_pair("a", "b") == (2, None)
     assert not store.is_paused

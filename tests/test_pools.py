@@ -14,9 +14,9 @@ from django.db import connections
 
 from catalog_fallback import services
 from catalog_fallback.cache import store_of
+from catalog_fallback.cache_trouble import PAUSE
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.results import Lookup
-from catalog_fallback.store import PAUSE
 from tests import backends
 from tests.sites import FOUND, MovableClock, Site, words
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.core.cache import caches
 
-from catalog_fallback.store import whole_seconds
+from catalog_fallback.cache_backends import whole_seconds
 from tests import backends, stores
 from tests.backends import BACKENDS, make_tables, params_of
 

@@ -189,9 +189,9 @@ def test_a_read_over_slots_keeps_the_order(clustered: Site, monkeypatch: pytest.
     """Through either way: what is missing is left out, each value is under its own key."""
     store, values = store_of["default"], {f"{{{at}}}": at for at in range(50)}
     _ = store.backend
-    assert store._fast is not None
+    assert store._backend.fast is not None
     if name == "django-redis":
-        monkeypatch.setattr(store, "_fast", None)
+        monkeypatch.setattr(store._backend, "fast", None)
     store.set_many_or_raise(values, 60)
     keys = [key for at in range(50) for key in (f"{{{at}}}", f"missing{{{at}}}")]
     assert store.get_many(tuple(keys)) == values

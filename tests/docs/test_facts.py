@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from catalog_fallback import cache, leases, off_loop, problems, store
+from catalog_fallback import cache, cache_trouble, leases, off_loop, problems
 from catalog_fallback.contrib import tasks
 from catalog_fallback.models import StopReason
 from catalog_fallback.resilience import keys
@@ -50,7 +50,7 @@ def test_a_fact_is_so(fact: str) -> None:
 
 def test_numbers_that_are_written_as_words() -> None:
     """Five seconds, two seconds."""
-    assert (store.PAUSE, leases.MARGIN) == (5.0, 2.0)
+    assert (cache_trouble.PAUSE, leases.MARGIN) == (5.0, 2.0)
 
 
 def test_the_threads_of_asyncio_are_in_one_place() -> None:
