@@ -7,7 +7,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import batch, growth, guards, hit, miss, report, servers, simulation, site, soak, stampede
+from benchmarks import (
+    batch,
+    budget,
+    growth,
+    guards,
+    hit,
+    idle,
+    invalidate,
+    miss,
+    others,
+    outage,
+    report,
+    servers,
+    simulation,
+    site,
+    soak,
+    stampede,
+)
 from benchmarks.report import Row
 from benchmarks.surroundings import Surroundings
 
@@ -18,10 +35,18 @@ BENCHMARKS: dict[str, tuple[str, Callable[[Surroundings, int], list[Row]]]] = {
     "guards": ("Guards", guards.run),
     "batch": ("Many items", batch.run),
     "stampede": ("Many who ask for one item at once", stampede.run),
-    "growth": ("A hit while the stop list grows", growth.run),
+    "growth": ("A hit while something grows", growth.run),
+    "outage": ("Redis is gone", outage.run),
+    "budget": ("A budget is kept", budget.run),
+    "invalidate": ("Many items are forgotten", invalidate.run),
+    "idle": ("Importing and doing nothing", idle.run),
     "simulation": ("A large site on paper, a small one for real", simulation.run),
+    "peers": ("Other libraries in the same places", others.run),
     "soak": ("Memory while the number of IDs grows", soak.run),
 }
+
+#: What is measured only when it is named, or with ``--large``: waiting for the locks of others takes minutes.
+_ONLY_BY_NAME = frozenset({"peers"})
 
 
 def parser() -> argparse.ArgumentParser:
@@ -48,12 +73,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{name:10} {title}")
         return 0
     processor = servers.pin()
-    tables = _measure(options.names or list(BENCHMARKS), options.rounds, is_large=options.large)
+    tables = _measure(options.names or _default(is_large=options.large), options.rounds, is_large=options.large)
     facts = report.facts(options.rounds, processor)
     report.write(options.markdown, report.markdown(tables, facts))
     report.write(options.json, report.as_json(tables, facts))
     print(f"Kept in {options.markdown} and {options.json}.")
     return _say_what_was_missed(tables) if options.check else 0
+
+
+def _default(*, is_large: bool) -> list[str]:
+    """What is measured when nothing is named."""
+    return [name for name in BENCHMARKS if is_large or name not in _ONLY_BY_NAME]
 
 
 def _measure(names: Sequence[str], rounds: int, *, is_large: bool) -> dict[str, list[Row]]:

@@ -35,6 +35,18 @@ STAMPEDES: dict[str, float | None] = {
     "200 asyncio tasks": 10,
 }
 
+#: What never comes to an end, so that a lookup has to.
+ENDLESS = (
+    "head drip",
+    "body drip",
+    "trailers",
+    "100-continue flood",
+    "stalled TLS",
+    "stalled DNS",
+    "dead addresses",
+)
+_BEFORE = ("a hit before", "a miss before")
+
 #: What the simulation's model says and its measurement has to confirm.
 SIMULATED = (
     "hit ratio",
@@ -69,6 +81,25 @@ BARS: dict[str, Bar] = {
     "all sources refused: database queries": Bar(1, is_exact=True),
     "all sources refused: calls, threads and connections": Bar(0, is_exact=True),
     **{f"small site, {figure}: beside the model": Bar(1.2) for figure in SIMULATED},
+    **{f"Redis refuses, {kind}: most extra of a first lookup, ms": Bar(5) for kind in _BEFORE},
+    # One time-out of 250 ms, and what the lookup does besides.
+    **{f"Redis hangs, {kind}: most extra of a first lookup, ms": Bar(280) for kind in _BEFORE},
+    **{
+        f"{trouble}, {kind}: extra of each lookup then, ms": Bar(0.1)
+        for trouble in ("Redis refuses", "Redis hangs")
+        for kind in _BEFORE
+    },
+    **{f"budget, {scene}: p99 beyond it, ms": Bar(50) for scene in ENDLESS},
+    "forget 10,000 IDs: seconds": Bar(2),
+    "stop 10,000 IDs: seconds": Bar(2),
+    "forget 100,000 IDs from standard input: most MB resident": Bar(100),
+    "forget 1,000,000 IDs from standard input: most MB resident": Bar(100),
+    "import: threads started": Bar(0, is_exact=True),
+    "import: sockets opened": Bar(0, is_exact=True),
+    "import: settings of caches, catalogs and databases read": Bar(0, is_exact=True),
+    "hit, 10 sources": Bar(1.15),
+    "hit, 1,000 variants of the item": Bar(1.15),
+    "hit, 10,000 entries in the cache": Bar(1.15),
     "100 warm items, django-redis": Bar(1.25),
     "100 warm items, django-redis: commands": Bar(1, is_exact=True),
     **{f"{scene}: upstream calls": Bar(1, is_exact=True) for scene in STAMPEDES},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -33,6 +34,42 @@ def commands(redis: str, action: Callable[[], object], times: int = 20) -> dict[
                 break
             counts[name] += seen["client_type"] != "lua"
     return {name: calls / times for name, calls in counts.items() if calls and name not in _NOT_COUNTED}
+
+
+@dataclass(frozen=True, slots=True)
+class Trips:
+    """How often the Redis client wrote for one action, and microseconds from there until it had read the reply."""
+
+    count: float
+    waited: float
+
+
+def round_trips(action: Callable[[], object], times: int = 200) -> Trips:
+    """Watch the Redis client, connections being open. Commands that travel together are one write, and one wait."""
+    from redis.connection import AbstractConnection  # noqa: PLC0415  # only needed by who measures
+
+    send, read = AbstractConnection.send_packed_command, AbstractConnection.read_response
+    begun: list[float] = []
+    waited: list[float] = []
+
+    def sending(self: Any, *args: Any, **kwargs: Any) -> Any:
+        begun.append(time.perf_counter())
+        waited.append(0.0)
+        return send(self, *args, **kwargs)
+
+    def reading(self: Any, *args: Any, **kwargs: Any) -> Any:
+        reply = read(self, *args, **kwargs)
+        waited[-1] = time.perf_counter() - begun[-1]
+        return reply
+
+    action()
+    AbstractConnection.send_packed_command, AbstractConnection.read_response = sending, reading
+    try:
+        for _ in range(times):
+            action()
+    finally:
+        AbstractConnection.send_packed_command, AbstractConnection.read_response = send, read
+    return Trips(len(begun) / times, sum(waited) / times * 1e6)
 
 
 def per_action(stats: Mapping[str, Mapping[str, int]], times: int) -> dict[str, float]:

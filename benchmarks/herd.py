@@ -6,11 +6,14 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+
+from benchmarks import herd_peers
+
+Ask = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +21,7 @@ class Order:
     """So many callers ask for this item, beginning at this moment (seconds since the epoch).
 
     ``kind``: ``threads`` use ``find_item``, ``tasks`` use ``afind_item``; ``event alone`` is the floor, threads that
-    use neither; ``gate`` puts up the item's gate, and nobody asks.
+    use neither; ``gate`` puts up the item's gate, and nobody asks. Others are those of :mod:`benchmarks.herd_peers`.
     """
 
     kind: str
@@ -45,19 +48,23 @@ def serve(pipe: Connection, redis: str, url: str, directory: str) -> None:
 
     for _ in range(2):
         find_item("D0S200N0", catalog="herd")
-    floor = EventAlone(url)
+    asks: dict[str, Ask] = {"threads": _ask, "event alone": EventAlone(url).ask}
     pipe.send(None)
     while True:
         order: Order = pipe.recv()
-        pipe.send(_carry_out(order, floor))
+        pipe.send(_carry_out(order, asks, redis, url))
 
 
-def _carry_out(order: Order, floor: EventAlone) -> Report:
+def _carry_out(order: Order, asks: dict[str, Ask], redis: str, url: str) -> Report:
     if order.kind == "gate":
         return _put_up_gate(order.item_id)
     if order.kind == "tasks":
-        return asyncio.run(_tasks(order))
-    return _threads(order, floor.ask if order.kind == "event alone" else _ask)
+        return asyncio.run(_tasks(order, _ask_from_loop))
+    if order.kind == herd_peers.CASHEWS:
+        return asyncio.run(_tasks(order, herd_peers.cashews(redis, url)))
+    if order.kind not in asks:
+        asks[order.kind] = herd_peers.ask_of(order.kind, redis, url)
+    return _threads(order, asks[order.kind])
 
 
 def _put_up_gate(item_id: str) -> Report:
@@ -123,16 +130,20 @@ def _threads(order: Order, ask: Callable[[str], str]) -> Report:
     return Report(tuple(waited), tuple(states))
 
 
-async def _tasks(order: Order) -> Report:
+async def _ask_from_loop(item_id: str) -> str:
     from catalog_fallback.services import afind_item  # noqa: PLC0415  # needs settings
 
-    await afind_item("D0S200N0", catalog="herd")
+    return str((await afind_item(item_id, catalog="herd")).state)
+
+
+async def _tasks(order: Order, ask: Callable[[str], Awaitable[str]]) -> Report:
+    await ask("D0S200N0")
     _wait_until(order.begin_at)
 
     async def one() -> tuple[float, str]:
         started = time.perf_counter()
-        lookup: Any = await afind_item(order.item_id, catalog="herd")
-        return (time.perf_counter() - started) * 1000, str(lookup.state)
+        state = await ask(order.item_id)
+        return (time.perf_counter() - started) * 1000, state
 
     done = await asyncio.gather(*(one() for _ in range(order.callers)))
     return Report(tuple(each[0] for each in done), tuple(each[1] for each in done))

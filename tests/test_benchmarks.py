@@ -15,22 +15,29 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import (
     batch,
+    budget,
     catalog_server,
     counting,
+    dripping_catalog,
     growth,
     guards,
     herd,
     hit,
+    idle,
+    invalidate,
     measuring,
     miss,
+    others,
+    outage,
     peers,
     report,
     simulation,
+    site,
     slow_catalog,
     soak,
     stampede,
 )
-from benchmarks.bars import BARS, Bar
+from benchmarks.bars import BARS, ENDLESS, Bar
 from benchmarks.measuring import Timing
 from benchmarks.report import Row
 from benchmarks.site import STOP_LISTS
@@ -90,6 +97,11 @@ def test_a_percentile_is_one_of_the_values(percent: float, value: int) -> None:
 
 # ------------------------------------------------------------------------------------------------ bars and reports
 
+MEASURED = (
+    *(batch, budget, growth, guards, hit, idle, invalidate),
+    *(miss, outage, simulation, soak, stampede),
+)
+
 
 @pytest.mark.parametrize(
     ("bar", "value", "is_allowed"),
@@ -108,8 +120,27 @@ def test_a_bar_allows_what_it_says(bar: Bar, value: float, is_allowed: bool) -> 
 
 def test_every_bar_belongs_to_a_row() -> None:
     """A renamed row would otherwise lose its bar without a sound."""
-    measured = (batch, growth, guards, hit, miss, simulation, soak, stampede)
-    assert BARS.keys() <= {name for each in measured for name in each.row_names()}
+    assert BARS.keys() <= {name for each in MEASURED for name in each.row_names()}
+
+
+@pytest.mark.parametrize("measured", MEASURED, ids=lambda each: each.__name__.rpartition(".")[2])
+def test_no_benchmark_is_without_a_bar(measured: Any) -> None:
+    """Each answers a question to which something is promised."""
+    assert BARS.keys() & set(measured.row_names())
+
+
+def test_every_benchmark_is_in_the_command_and_here() -> None:
+    """One that nobody can start, or whose bars nobody looks at, would be lost."""
+    measured = {each.__name__.rpartition(".")[2] for each in MEASURED}
+    assert command.BENCHMARKS.keys() - {"peers"} == measured
+
+
+def test_the_scenes_of_the_peers_have_ours_beside_them() -> None:
+    """In as many processes, with as many callers; each name is another."""
+    scenes = others.scenes()
+    assert len({scene.name for scene in scenes}) == len(scenes)
+    ours = {(scene.processes, scene.callers) for scene in scenes if scene.name.endswith(": ours")}
+    assert {(scene.processes, scene.callers) for scene in scenes} == ours == {(1, 50), (4, 25), (1, 200)}
 
 
 def test_a_table_shows_figures_bars_and_what_was_missed() -> None:
@@ -170,6 +201,14 @@ def test_without_names_everything_is_measured(measured: list[Any]) -> None:
     """And a missed bar alone is no failure."""
     assert command.main(["--rounds", "3", "--large"]) == 0
     assert measured == [(list(command.BENCHMARKS), 3, True)]
+
+
+def test_what_takes_minutes_is_measured_by_name_only(measured: list[Any]) -> None:
+    """Nobody waits for the locks of others who did not ask for it."""
+    assert command.main(["--rounds", "3"]) == 0
+    assert command.main(["peers", "--rounds", "3"]) == 0
+    (everything, _, _), (named, _, _) = measured
+    assert (set(command.BENCHMARKS) - set(everything), named) == ({"peers"}, ["peers"])
 
 
 def test_check_fails_when_a_bar_is_missed(measured: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
@@ -299,6 +338,109 @@ def test_a_miss_asks_the_database_once(counted_site: Any) -> None:
 def test_the_sizes_of_stop_lists_grow_from_small_to_large() -> None:
     """A ratio to the smallest is what ``growth`` shows."""
     assert list(STOP_LISTS.values()) == sorted(STOP_LISTS.values()) == [100, 10_000, 1_000_000]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_commands_that_travel_together_are_one_round_trip(counted_site: Any) -> None:
+    """It is the waiting that costs, so it is the waiting that is counted."""
+    counted_site("django-redis")
+    from django_redis import get_redis_connection  # noqa: PLC0415  # optional
+
+    client = get_redis_connection("default")
+
+    def together() -> None:
+        with client.pipeline(transaction=False) as pipeline:
+            pipeline.get("a").get("b").execute()
+
+    one, two = counting.round_trips(together), counting.round_trips(lambda: (client.get("a"), client.get("b")))
+    assert (one.count, two.count) == (1, 2)
+    assert one.waited > 0
+
+
+# ------------------------------------------------------------------------------------------------ endless, gone, idle
+
+
+def test_every_endless_scene_has_a_bar_and_a_server() -> None:
+    """And a catalog of its own in the settings."""
+    assert set(budget.SCENES) == set(ENDLESS)
+    scripted = {url.split("/")[1] for url in budget.SCENES.values() if url.startswith("{")}
+    assert scripted == set(dripping_catalog.DRIPS)
+    assert {budget.catalog_of(scene) for scene in ENDLESS} == budget.catalogs("http://x").keys()
+
+
+@pytest.mark.parametrize("scene", dripping_catalog.DRIPS)
+def test_the_dripping_catalog_speaks_and_never_ends(scene: str) -> None:
+    """Its first words are those of the scene, and after some pieces there are more."""
+
+    async def hear() -> bytes:
+        server = await asyncio.start_server(dripping_catalog.converse, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname()[:2])
+        writer.write(f"GET /{scene}/P001 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        head, piece = dripping_catalog.DRIPS[scene]
+        said = await reader.readexactly(len(head + piece * 3))
+        writer.close()
+        server.close()
+        return said
+
+    head, piece = dripping_catalog.DRIPS[scene]
+    assert asyncio.run(hear()) == head + piece * 3
+
+
+def test_what_was_meant_to_end_a_lookup_has_to_have_done_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lookup that is answered, or refused before its time, is no figure."""
+    monkeypatch.setattr("catalog_fallback.services.find_item", lambda *_args, **_kwargs: found())
+    with pytest.raises(RuntimeError, match="not what was meant"):
+        budget._beyond("head drip", 1)
+
+
+def found() -> Any:
+    """A lookup that found its item."""
+
+    class Found:
+        is_unavailable = False
+        is_found = True
+        cache = "hit"
+
+    return Found()
+
+
+def test_a_hit_in_an_outage_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would mean that Redis was there."""
+    monkeypatch.setattr("catalog_fallback.services.find_item", lambda *_args, **_kwargs: found())
+    with pytest.raises(RuntimeError, match="not what was meant"):
+        outage._look_up("outage-0", outage.BEFORE[0], Surroundings("redis://x", "http://x"))
+
+
+def test_each_cache_of_the_outage_has_a_pool_and_time_outs_of_its_own() -> None:
+    """django-redis keeps one pool for each address."""
+    caches = site.caches("redis://x")
+    addresses = {caches[alias]["LOCATION"] for alias in site.OUTAGES}
+    assert len(addresses) == len(site.OUTAGES)
+    assert {caches[alias]["OPTIONS"]["SOCKET_TIMEOUT"] for alias in site.OUTAGES} == {site.SOCKET_TIMEOUT}
+
+
+def test_importing_starts_nothing_and_reads_no_settings_of_ours() -> None:
+    """An interpreter of its own says so; the one without us reads what Django reads."""
+    floor, ours = idle.start("without"), idle.start("with")
+    assert (ours["threads"], ours["sockets"]) == (0, 0)
+    assert set(ours["settings"]) <= set(floor["settings"])
+    assert "CATALOG_FALLBACK" not in ours["settings"]
+
+
+def test_the_idle_interpreter_would_have_noticed() -> None:
+    """The same program, with an import that does all of it."""
+    bad = "import socket, threading; socket.socket().close(); threading.Thread(target=int).start(); settings.CACHES"
+    program = idle.PROGRAM.replace("import catalog_fallback.services", bad)
+    assert program != idle.PROGRAM
+    said = idle.start("with", program)
+    assert (said["threads"], said["sockets"], "CACHES" in said["settings"]) == (1, 1, True)
+
+
+def test_the_most_resident_is_at_least_what_is_resident() -> None:
+    """In bytes, of this process."""
+    held = bytearray(b"x" * 2**24)
+    assert invalidate.most_resident() > len(held)
+    assert invalidate.most_resident() >= soak.weigh(0).resident * 0.9
 
 
 # ------------------------------------------------------------------------------------------------ many at once
