@@ -36,6 +36,18 @@ def commands(redis: str, action: Callable[[], object], times: int = 20) -> dict[
     return {name: calls / times for name, calls in counts.items() if calls and name not in _NOT_COUNTED}
 
 
+def run_by_server(redis: str, action: Callable[[], object], times: int = 20) -> dict[str, float]:
+    """Return command → how often the server ran it for one action: what a script does inside it counts, too."""
+    from redis import Redis  # noqa: PLC0415  # only needed by who measures
+
+    action()
+    with Redis.from_url(redis) as server:
+        server.config_resetstat()
+        for _ in range(times):
+            action()
+        return per_action(server.info("commandstats"), times)
+
+
 @dataclass(frozen=True, slots=True)
 class Trips:
     """How often the Redis client wrote for one action, and microseconds from there until it had read the reply."""

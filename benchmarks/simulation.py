@@ -258,9 +258,9 @@ def count_commands(redis: str) -> Commands:
         return lambda: find_item(_fresh(numbers, part), catalog=catalog)
 
     def commands(catalog: str, part: tuple[int, int]) -> float:
-        return sum(counting.commands(redis, asking(catalog, part)).values())
+        return sum(counting.run_by_server(redis, asking(catalog, part)).values())
 
-    hit = counting.commands(redis, lambda: find_item("Z99999999", catalog=traffic.CATALOG))
+    hit = counting.run_by_server(redis, lambda: find_item("Z99999999", catalog=traffic.CATALOG))
     down = f"{traffic.CATALOG}-down"
     for _ in range(LARGE.failures_to_open + 1):  # its breaker opens
         asking(down, (10, 90))()
