@@ -22,7 +22,7 @@ from devtools.running import ROOT, Failed, become, say
 
 
 def test(arguments: list[str]) -> None:
-    """run the tests (--browser: in a browser, too); what follows goes to pytest (-k, -x, a file …)"""
+    """run the tests, in a browser too where there is one; what follows goes to pytest (-k, -x, a file …)"""
     groups, for_pytest = suite.read_arguments(arguments)
     MAIN.ensure(*groups)
     become(suite.pytest_command(MAIN, for_pytest))

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Iterable
 
 from devtools.environments import Environment
 
+#: Names under which systems install Chromium; ``tests/browser`` looks for the same.
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
-def read_arguments(arguments: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the groups that have to be installed, and what goes to pytest."""
+
+def has_browser() -> bool:
+    """Whether there is a Chromium: ``CHROMIUM`` says where, or it is on the path."""
+    return bool(os.environ.get("CHROMIUM")) or any(map(shutil.which, BROWSERS))
+
+
+def read_arguments(arguments: Iterable[str], *, is_browser_here: bool | None = None) -> tuple[list[str], list[str]]:
+    """Return the groups that have to be installed, and what goes to pytest.
+
+    What the tests in a browser need is installed where there is one; ``is_browser_here`` None looks.
+    """
     words = list(arguments)
     for_pytest = [word for word in words if word != "--browser"]
-    return ["test"] if words == for_pytest else ["browser", "test"], for_pytest
+    is_asked_for = words != for_pytest
+    is_wanted = is_asked_for or (has_browser() if is_browser_here is None else is_browser_here)
+    return ["browser", "test"] if is_wanted else ["test"], for_pytest
 
 
 def pytest_command(environment: Environment, arguments: Iterable[str]) -> list[str]:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from devtools.suite import BROWSERS
 from tests import servers
 
 #: Milliseconds until something has to be there.
@@ -29,7 +30,6 @@ _ARGUMENTS = [
     "--no-first-run",
     "--force-color-profile=srgb",
 ]
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 #: A page of Playwright's; it need not be installed where these tests are only collected.
 Page = Any
@@ -38,7 +38,7 @@ _T = TypeVar("_T")
 
 def executable() -> str | None:
     """The Chromium to use: ``CHROMIUM``, else one on the path, else None."""
-    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
 
 
 class Chromium:
