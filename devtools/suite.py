@@ -35,6 +35,9 @@ def pytest_command(environment: Environment, arguments: Iterable[str]) -> list[s
 
 
 def spread(arguments: list[str]) -> list[str]:
-    """The arguments for pytest, with one process for each processor unless they say how many or want to look in."""
+    """The arguments for pytest, with some processes unless they say how many or want to look in.
+
+    One more than there are processors: tests wait for servers and browsers half of their time.
+    """
     is_decided = any(word.startswith(("-n", "--numprocesses", "--pdb", "--trace", "-s")) for word in arguments)
-    return arguments if is_decided else ["-n", "auto", *arguments]
+    return arguments if is_decided else ["-n", str((os.cpu_count() or 1) + 1), *arguments]

@@ -137,6 +137,7 @@ def test_every_benchmark_is_in_the_command_and_here() -> None:
 
 def test_the_scenes_of_the_peers_have_ours_beside_them() -> None:
     """In as many processes, with as many callers; each name is another."""
+    pytest.importorskip("dogpile.cache", reason="the peers: pip install --group bench")
     scenes = others.scenes()
     assert len({scene.name for scene in scenes}) == len(scenes)
     ours = {(scene.processes, scene.callers) for scene in scenes if scene.name.endswith(": ours")}

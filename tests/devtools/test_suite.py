@@ -12,15 +12,18 @@ from devtools import suite
 @pytest.mark.parametrize(
     ("given", "added"),
     [
-        pytest.param([], ["-n", "auto"], id="nothing said"),
-        pytest.param(["-k", "guard"], ["-n", "auto"], id="a choice of tests"),
+        pytest.param([], ["-n", "5"], id="nothing said"),
+        pytest.param(["-k", "guard"], ["-n", "5"], id="a choice of tests"),
         pytest.param(["-n", "0"], [], id="how many"),
         pytest.param(["--numprocesses=3"], [], id="how many, at length"),
         pytest.param(["--pdb"], [], id="to look in"),
     ],
 )
-def test_the_tests_are_spread_over_the_processors(given: list[str], added: list[str]) -> None:
-    """Unless the person says otherwise."""
+def test_the_tests_are_spread_over_the_processors(
+    given: list[str], added: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And one process more, unless the person says otherwise."""
+    monkeypatch.setattr("os.cpu_count", lambda: 4)
     assert suite.spread(given) == [*added, *given]
 
 
