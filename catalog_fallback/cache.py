@@ -102,10 +102,10 @@ class EntryCache:
         self._variant = _variant(config.language, {})
         self._takes_defaults = not config.required_vary and (config.language != "" or not config.needs_language)
         self._may_answer = config.stop_check == "cache"
-        #: Life of a gate that a lookup makes; of one whose item was found; of one that a publish writes.
-        self._gate_life = max(SHORT_LIFE, config.negative_ttl) + MARGIN
+        #: Seconds that a gate lives: one that a lookup puts up, one whose item was found, one that a publish writes.
+        self.gate_life = max(SHORT_LIFE, config.negative_ttl) + MARGIN
         self._found_life = config.ttl + config.stale_if_error + config.negative_ttl + MARGIN
-        self.published_life = max(self._gate_life, self._found_life, MARKED_LIFE)
+        self.published_life = max(self.gate_life, self._found_life, MARKED_LIFE)
         #: Lookups of this process that ended with a kept answer, and all others.
         self.hits = self.misses = 0
 
@@ -190,21 +190,16 @@ class EntryCache:
         gate = self.store.get_many((query.gate_key,)).get(query.gate_key)
         return gate if type(gate) is str and len(gate) == _TOKEN_LENGTH else None
 
-    @property
-    def gate_life(self) -> float:
-        """Seconds that a gate lives which a lookup puts up."""
-        return self._gate_life
-
     def open_gate(self, query: Query) -> str | None:
         """Return the token of a gate that this caller, or somebody faster, has just put up; None without a cache."""
         token = new_token()
-        is_new = self.store.add(query.gate_key, token, self._gate_life)
+        is_new = self.store.add(query.gate_key, token, self.gate_life)
         if is_new:
             return token
         theirs = self.read_gate(query)
         if theirs is None and is_new is False:
             self.store.delete(query.gate_key)  # what stands there cannot be read
-            return token if self.store.add(query.gate_key, token, self._gate_life) else None
+            return token if self.store.add(query.gate_key, token, self.gate_life) else None
         return theirs
 
     def keep(self, query: Query, gate: str, entry: Entry) -> None:
@@ -229,7 +224,7 @@ class EntryCache:
             if is_same:
                 self.forget(query)
             return is_same, False
-        needs_touch = entry.state is State.FOUND and (not is_new_gate or self._found_life > self._gate_life)
+        needs_touch = entry.state is State.FOUND and (not is_new_gate or self._found_life > self.gate_life)
         kept = query.entry_key, _encode(query, gate, entry), life
         return self.store.keep_under(query.gate_key, gate, kept, self._found_life if needs_touch else None, lease_key)
 

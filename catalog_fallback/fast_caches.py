@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from catalog_fallback.redis_scripts import RedisScripts
+from catalog_fallback.redis_scripts import RedisAccess, RedisScripts
 
 _REDIS = "redis.client.Redis"
 _DJANGO_CLIENT = "django.core.cache.backends.redis.RedisCacheClient"
@@ -141,18 +141,9 @@ class _OverLocMem:
 class _OverRedis:
     """One command an operation and one round trip a method, through redis-py."""
 
-    def __init__(
-        self,
-        client: Callable[[], Any],
-        make_key: Callable[[str], str],
-        encode: Callable[[Any], Any],
-        decode: Callable[[bytes], Any],
-    ) -> None:
-        self._client = client
-        self._make_key = make_key
-        self._encode = encode
-        self._decode = decode
-        self.scripts: RedisScripts | None = RedisScripts(client, make_key, encode, decode)
+    def __init__(self, access: RedisAccess) -> None:
+        self._client, self._make_key, self._encode, self._decode = access
+        self.scripts: RedisScripts | None = RedisScripts(access)
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
         made = [self._make_key(key) for key in keys]
@@ -210,7 +201,7 @@ def _of_django(cache: Any) -> FastCache | None:
     client, serializer = inner.get_client(write=True), inner._serializer
     if _class_of(client) != _REDIS:
         return None
-    return _OverRedis(lambda: client, cache.make_and_validate_key, serializer.dumps, serializer.loads)
+    return _OverRedis(RedisAccess(lambda: client, cache.make_and_validate_key, serializer.dumps, serializer.loads))
 
 
 def _of_django_redis(cache: Any) -> FastCache | None:
@@ -220,7 +211,8 @@ def _of_django_redis(cache: Any) -> FastCache | None:
     if not (is_cluster or _is_plain(inner)):
         return None
     decode = inner.decode if _class_of(inner._compressor) != _NOT_COMPRESSED else _decode_directly(inner)
-    return (_OverCluster if is_cluster else _OverRedis)(inner.get_client, inner.make_key, inner.encode, decode)
+    access = RedisAccess(inner.get_client, inner.make_key, inner.encode, decode)
+    return (_OverCluster if is_cluster else _OverRedis)(access)
 
 
 def _is_plain(client: Any) -> bool:

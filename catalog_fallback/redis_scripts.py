@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 #: Keys: gate, lease, entry. Put up a gate and take the lease under its token; or say what stands there. A gate with
 #: that very token is ours, too: redis-py may send a command again whose reply was lost.
@@ -34,20 +34,20 @@ _DONE = 1
 _REFUSALS = frozenset({"NoPermissionError", "ResponseError"})
 
 
+class RedisAccess(NamedTuple):
+    """How one cache of Django's talks to its server: its client, keys and serializer."""
+
+    client: Callable[[], Any]
+    make_key: Callable[[str], str]
+    encode: Callable[[Any], Any]
+    decode: Callable[[bytes], Any]
+
+
 class RedisScripts:
     """The scripts on one server. They raise whatever redis-py raises; None is their answer where they do not run."""
 
-    def __init__(
-        self,
-        client: Callable[[], Any],
-        make_key: Callable[[str], str],
-        encode: Callable[[Any], Any],
-        decode: Callable[[bytes], Any],
-    ) -> None:
-        self._client = client
-        self._make_key = make_key
-        self._encode = encode
-        self._decode = decode
+    def __init__(self, access: RedisAccess) -> None:
+        self._client, self._make_key, self._encode, self._decode = access
         #: The server does not know scripts, or does not allow them.
         self.are_refused = False
 
@@ -83,12 +83,10 @@ class RedisScripts:
         except Exception:  # noqa: BLE001 - whatever a serializer raises: that says nothing about the gate
             return None
         said = self._run(_KEEP, keys, values)
-        if said is None and self.are_refused:
-            return None
-        if said is None or said == _DONE:
-            return said is not None
+        if said == _DONE:
+            return True
         # Another token, or the same one as another version of a serializer writes it: the plain operations will see.
-        return None
+        return False if said is None and not self.are_refused else None
 
     def _run(self, text: str, keys: Sequence[str], values: Sequence[Any]) -> Any:
         if self.are_refused:
