@@ -62,28 +62,21 @@ class CircuitBreaker:
         self._on_change = on_change
         self._head = names.key("breaker")
         self._life = max(_HOUR, 2 * config.max_open_for, 2 * config.open_for)
-        self._chain = Generations(store, self._head, self._life)
+        self._chain = Generations(store, self._head, self._life, self._keys_that_count)
         self._counts = FailureCounts(config, store, self._head)
         self._slots = ProbeSlots(store, self._head, config.half_open_calls, min(call_limit, LATE) + MARGIN)
         #: Results of this process that came too late to count.
         self.late_results = 0
         #: The link that was read last, and what it says.
         self._read_last: tuple[Link, Record] = ROOT, record_of(ROOT)
-        #: The link that was asked for last, and the keys that this takes.
-        self._asked: tuple[Link, tuple[str, ...]] = ROOT, self._keys_of(ROOT)
 
     def keys(self) -> tuple[str, ...]:
         """Return the keys that a look needs, if nothing has changed since the last one."""
-        link, keys = self._asked
-        if link is not self._chain.last:
-            link = self._chain.last
-            keys = self._keys_of(link)
-            self._asked = link, keys
-        return keys
+        return self._chain.keys()
 
     def more_keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the keys that it needs as well, where something has changed."""
-        return self._keys_of(self._chain.end(found)) if self._chain.has_moved(found) else ()
+        return self._chain.more_keys(found)
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep where the chain ended; say so if the store has lost it."""
@@ -272,10 +265,8 @@ class CircuitBreaker:
     def _read(self) -> Mapping[str, Any]:
         return read(self._store, (self,)).found
 
-    def _keys_of(self, link: Link) -> tuple[str, ...]:
-        return (*self._chain.keys_of(link), *self._keys_that_count(record_of(link)))
-
-    def _keys_that_count(self, record: Record) -> tuple[str, ...]:
+    def _keys_that_count(self, link: Link) -> tuple[str, ...]:
+        record = record_of(link)
         match record.state:
             case BreakerState.CLOSED:
                 return self._counts.keys(record.generation)

@@ -8,7 +8,7 @@ from typing import Any
 
 from catalog_fallback import clock
 from catalog_fallback.log_events import fields
-from catalog_fallback.resilience.generations import FIRST, ROOT, Generations, Link
+from catalog_fallback.resilience.generations import FIRST, Generations, Link
 from catalog_fallback.resilience.keys import Names, token
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.store import Store
@@ -41,22 +41,15 @@ class CoolDown:
         self._store = store
         self._names = names
         self._head = names.key("cool")
-        self._chain = Generations(store, self._head, _LINK_LIFE)
-        #: The link that was asked for last, and the keys that this takes.
-        self._asked: tuple[Link, tuple[str, ...]] = ROOT, self._keys_of(ROOT)
+        self._chain = Generations(store, self._head, _LINK_LIFE, self._keys_that_count)
 
     def keys(self) -> tuple[str, ...]:
         """Return the keys that a look needs, if nothing has changed since the last one."""
-        link, keys = self._asked
-        if link is not self._chain.last:
-            link = self._chain.last
-            keys = self._keys_of(link)
-            self._asked = link, keys
-        return keys
+        return self._chain.keys()
 
     def more_keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
         """Return the keys that it needs as well, where something has changed."""
-        return self._keys_of(self._chain.end(found)) if self._chain.has_moved(found) else ()
+        return self._chain.more_keys(found)
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep where the chain ended."""
@@ -121,9 +114,8 @@ class CoolDown:
             return {}
         return {kind: until[kind] for kind in _KINDS if _is_moment(until.get(kind))}
 
-    def _keys_of(self, link: Link) -> tuple[str, ...]:
-        in_force = () if link["g"] == FIRST else (self._in_force(link["g"]),)
-        return (*self._chain.keys_of(link), *in_force)
+    def _keys_that_count(self, link: Link) -> tuple[str, ...]:
+        return () if link["g"] == FIRST else (self._in_force(link["g"]),)
 
     def _in_force(self, generation: str) -> str:
         return f"{self._head}:on:{generation}"

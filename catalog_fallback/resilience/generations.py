@@ -7,7 +7,7 @@ the chain. The plain key holds a link to begin with, and is only a hint: a late 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -29,17 +29,36 @@ class Successor(NamedTuple):
 
 
 class Generations:
-    """One chain. ``life``: seconds that a link lives, longer than anybody works by the one before it."""
+    """One chain. ``life``: seconds that a link lives, longer than anybody works by the one before it.
 
-    def __init__(self, store: Store, head: str, life: float) -> None:
+    ``keys_that_count`` returns the keys that hang on a link; they are the same for the same generation.
+    """
+
+    def __init__(
+        self, store: Store, head: str, life: float, keys_that_count: Callable[[Link], tuple[str, ...]]
+    ) -> None:
         self._store = store
         self._head = head
         self._life = life
+        self._keys_that_count = keys_that_count
         self._hint, self._after_first = f"{head}:hint", f"{head}:next:{FIRST}"
         #: What was followed last, how much it held, and where it led: one look at the guards asks several times.
         self._followed: tuple[Mapping[str, Any], int, Link] = ({}, 0, ROOT)
         #: The end of the chain when it was last read: decides which keys are asked for first, and nothing else.
         self.last: Link = ROOT
+        #: The generation that was asked for last, and the keys that this takes.
+        self._asked: tuple[str, tuple[str, ...]] = "", ()
+
+    def keys(self) -> tuple[str, ...]:
+        """Return the keys that a look needs, if nothing has changed since the last one."""
+        return self._keys_of(self.last)
+
+    def more_keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return the keys that it needs at the link to which ``found`` leads.
+
+        Not compared with what this object saw last: another thread may have seen more since the keys were chosen.
+        """
+        return self._keys_of(self.end(found))
 
     def end(self, found: Mapping[str, Any]) -> Link:
         """Return the last link, as far as ``found`` leads; what it holds may grow, but does not change."""
@@ -58,18 +77,19 @@ class Generations:
             link = following
         return link
 
-    def keys_of(self, link: Link) -> tuple[str, ...]:
-        """Return the keys that lead on from a link; before what hangs on it, for stores that read one by one."""
-        return self._hint, self._next(link["g"])
-
-    def has_moved(self, found: Mapping[str, Any]) -> bool:
-        """Whether ``found`` leads to another end than the one that was seen last."""
-        return bool(self.end(found)["g"] != self.last["g"])
+    def _keys_of(self, link: Link) -> tuple[str, ...]:
+        """What leads on from a link comes before what hangs on it, for stores that read one by one."""
+        generation, keys = self._asked
+        if generation != link["g"]:
+            keys = self._hint, self._next(link["g"]), *self._keys_that_count(link)
+            self._asked = link["g"], keys
+        return keys
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep the end of the chain."""
-        if self.has_moved(found):
-            self.last = self.end(found)
+        end = self.end(found)
+        if end["g"] != self.last["g"]:
+            self.last = end
 
     def follow(self, generation: str, new: Link) -> Successor | None:
         """Make ``new`` the successor of a generation. Returns who that is now; None when the store cannot tell."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -37,7 +37,7 @@ class Reader(Protocol):
         """Return the keys that are needed, if nothing has changed since the last read."""
 
     def more_keys(self, found: Mapping[str, Any]) -> tuple[str, ...]:
-        """Return the keys that are needed as well, as far as what was found tells; they may have been read."""
+        """Return the keys that are needed, as far as what was found tells; they may have been read."""
 
     def remember(self, found: Mapping[str, Any]) -> None:
         """Keep where the state was last seen, so that the next read asks for the right keys at once."""
@@ -48,25 +48,18 @@ def read(store: Store, readers: Sequence[Reader], more: tuple[str, ...] = ()) ->
     read_at = clock.monotonic()
     wanted = (*more, *chain.from_iterable(reader.keys() for reader in readers))
     found = dict(store.get_many(wanted))
-    if more_keys := _more_keys(readers, found):
-        _read_on(store, readers, found, set(wanted), more_keys)
+    _read_on(store, readers, found, set(wanted))
     for reader in readers:
         reader.remember(found)
     return View(store, found, read_at)
 
 
-def _read_on(
-    store: Store, readers: Sequence[Reader], found: dict[str, Any], asked: set[str], keys: Iterable[str]
-) -> None:
-    """Something has changed since the last read: follow where it leads."""
+def _read_on(store: Store, readers: Sequence[Reader], found: dict[str, Any], asked: set[str]) -> None:
+    """Where something has changed since the last read, follow where it leads."""
     for _ in range(_MAX_STEPS):
-        wanted = tuple(key for key in keys if key not in asked)
+        keys = chain.from_iterable(reader.more_keys(found) for reader in readers)
+        wanted = tuple(dict.fromkeys(key for key in keys if key not in asked))
         if not wanted:
             return
         found.update(store.get_many(wanted))
         asked.update(wanted)
-        keys = _more_keys(readers, found)
-
-
-def _more_keys(readers: Sequence[Reader], found: Mapping[str, Any]) -> Iterable[str]:
-    return dict.fromkeys(chain.from_iterable(reader.more_keys(found) for reader in readers))

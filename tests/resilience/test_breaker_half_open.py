@@ -241,3 +241,21 @@ def test_a_state_that_never_settles_is_a_refusal(store: FaultyStore, moving: Mov
 
     store.always = reopen
     assert process.breaker.take(found) == Refusal("circuit_open", 1.0)
+
+
+def test_another_thread_reopens_it_while_this_one_is_about_to_read(store: FaultyStore, moving: MovableClock) -> None:
+    """Both threads have one breaker: what one of them has just learnt does not spare the other its own reading."""
+    process = Process(store)
+    process.calls("FFF")
+    moving.move(process.breaker.record(process.found()).open_for)
+    probes: list[BreakerPermit] = []
+    # Before the commands of this thread: look, change to half-open, its hint, look again.
+    store.interruptions = [
+        None,
+        None,
+        lambda: probes.append(process.permit()),
+        lambda: process.end(probes.pop(), "F"),
+    ]
+    assert isinstance(process.take(), Refusal)
+    assert process.state is OPEN
+    assert probes == []

@@ -176,7 +176,7 @@ def test_garbage_counts_as_nothing_and_is_replaced(store: FaultyStore, garbage: 
 
 def test_a_chain_that_bites_its_tail_ends(store: FaultyStore) -> None:
     """A circle of links, which nobody writes, does not hang anybody."""
-    chain = Generations(store, "c", 60)
+    chain = Generations(store, "c", 60, lambda link: ())
     for first, second in (("0", "a"), ("a", "b"), ("b", "a")):
         store.inner.set(f"c:next:{first}", {"g": second}, 60)
     assert chain.end(store.contents())["g"] in {"a", "b"}
@@ -216,3 +216,10 @@ def test_as_long_as_the_longest_wish(wishes: list[tuple[int, Outcome, int]]) -> 
             if refusal is not None:
                 assert refusal.kind == (STOP if until[STOP] > moving.now else TEMPORARY)
                 assert refusal.retry_after == pytest.approx(max(until.values()) - moving.now)
+
+
+def test_another_thread_that_starts_it_is_seen_by_one_that_was_about_to_read(store: FaultyStore) -> None:
+    """Both threads have one object: what one of them has just learnt does not spare the other its own reading."""
+    cool_down = cooling(store)
+    store.interruptions = [lambda: cool_down.start(30, STOP)]
+    assert look(cool_down, store) == Refusal("cooling_down", 30.0, STOP)
