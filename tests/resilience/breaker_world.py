@@ -55,6 +55,8 @@ class World(RuleBasedStateMachine):
         self.views: list[Any] = [process.found() for process in self.processes]
         self.permits: list[list[BreakerPermit]] = [[] for _ in self.processes]
         self.probes: list[BreakerPermit] = []
+        #: Generation → its record, and → the one that follows it.
+        self.records: dict[str, Record] = {"0": Record("0")}
         self.links: dict[str, Record] = {}
         self.changes: Counter[tuple[str, str, str]] = Counter()
         self.good_probes: Counter[str] = Counter()
@@ -82,8 +84,8 @@ class World(RuleBasedStateMachine):
             return
         new = record_of(value)
         assert old_generation not in self.links or key in self.lost, "two successors of one generation"
-        old = next((record for record in self.links.values() if record.generation == old_generation), Record("0"))
-        self.links[old_generation] = new
+        old = self.records[old_generation]
+        self.records[new.generation] = self.links[old_generation] = new
         if old.state is not new.state:
             self.changes[str(old.state), str(new.state), new.reason] += 1
         self.check_change(old, new)
