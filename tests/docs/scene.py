@@ -63,18 +63,20 @@ def _stand_in(name: str) -> ModuleType:
 
 @contextmanager
 def scene(pages: str) -> Iterator[None]:
-    """The site, with an empty cache; what a page puts into ``sys.modules`` is taken out again."""
-    before = dict(sys.modules)
+    """The site, with an empty cache; what a page puts into ``sys.modules`` is taken out again.
+
+    A package that is there stays: loaded a second time it would have a second registry, or whatever else it has one of.
+    """
+    before = set(sys.modules)
+    missing = {name for name in STAND_INS if _is_missing(name)}
     location = f"docs-{pages}-{uuid.uuid4().hex}"
     cache = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": location}
-    sys.modules |= {name: _stand_in(name) for name in STAND_INS if _is_missing(name)}
-    sys.modules |= {name: _stand_in(name) for name in (*SITES, "shop.models")}
+    sys.modules |= {name: _stand_in(name) for name in (*missing, *SITES, "shop.models")}
     try:
         nobody = mock.patch("catalog_fallback.contrib.tasks._sender", return_value=lambda *arguments: None)
         with override_settings(CACHES={"default": cache}, CATALOG_FALLBACK=CATALOGS), nobody:
             yield
     finally:
-        ours = {*SITES, *STAND_INS}
-        for name in set(sys.modules) - set(before):
-            if name.partition(".")[0] in ours:
+        for name in set(sys.modules) - before:
+            if name in missing or name.partition(".")[0] in SITES:
                 del sys.modules[name]
