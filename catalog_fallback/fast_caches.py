@@ -141,9 +141,11 @@ class _OverLocMem:
 class _OverRedis:
     """One command an operation and one round trip a method, through redis-py."""
 
+    takes_any_keys = True
+
     def __init__(self, access: RedisAccess) -> None:
         self._client, self._make_key, self._encode, self._decode = access
-        self.scripts: RedisScripts | None = RedisScripts(access)
+        self.scripts: RedisScripts | None = RedisScripts(access, takes_any_keys=self.takes_any_keys)
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
         made = [self._make_key(key) for key in keys]
@@ -185,6 +187,8 @@ class _OverRedis:
 
 class _OverCluster(_OverRedis):
     """The same on a Redis Cluster. All keys of one item are in one slot, so that only batches have several."""
+
+    takes_any_keys = False
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
         client, made = self._client(), [self._make_key(key) for key in keys]

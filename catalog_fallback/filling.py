@@ -76,10 +76,13 @@ class Fill:
         search = chain_of[self.query.catalog.alias].search(self.query, self.deadline, outlook, extend)
         return self.conclude(search, gate, old, is_new_gate=is_new_gate, lease=lease)
 
-    def ask_guards(self) -> tuple[Outlook, list[Answer] | None]:
-        """Look at the guards; return what was seen, and the answers of all sources if none may be called."""
+    def ask_guards(self, outlook: Outlook | None = None) -> tuple[Outlook, list[Answer] | None]:
+        """Look at the guards, unless that has been done.
+
+        Returns what was seen, and the answers of all sources if none may be called.
+        """
         chain = chain_of[self.query.catalog.alias]
-        outlook = chain.look()
+        outlook = outlook or chain.look()
         return outlook, chain.refused(outlook)
 
     def without_call(self, answers: Sequence[Answer], kept: Kept, *, is_stopped: _Said = "ask") -> Lookup:

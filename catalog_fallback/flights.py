@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from catalog_fallback import clock, leases, stop_list
 from catalog_fallback.cache import Entry, Kept, Query, entries_of, new_token
 from catalog_fallback.calling import Outlook
+from catalog_fallback.fallback import chain_of
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import OVERDUE, Flight, table
 from catalog_fallback.leases import Lease
+from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
 from catalog_fallback.waiting import FRUITLESS, Next, from_entry, judge, pause
@@ -105,6 +107,21 @@ def land(fill: Fill, kept: Kept, flight: Flight) -> None:
     table.land((fill.query.entry_key, kept.gate or ""), flight)
 
 
+def board_unless_changed(fill: Fill, kept: Kept) -> Boarding | Flight | Outlook | None:
+    """Board under a new gate without a look at the guards, if Redis finds them as they were last; else that is a look.
+
+    Returns what :func:`board` returns, or what was seen; None where the look and all the rest has yet to be done.
+    """
+    if kept.gate is not None or fill.is_old_view or is_flying():
+        return None
+    chain = chain_of[fill.query.catalog.alias]
+    expected = chain.expect(fill.entries.store)
+    if expected is None:
+        return None
+    boarding = _board_under_new_gate(fill, expected.outlook, expected.precondition)
+    return chain.saw(expected, boarding) if isinstance(boarding, Unmet) else boarding
+
+
 def board(fill: Fill, kept: Kept, outlook: Outlook, own: Flight | None = None) -> Boarding | Flight:
     """Return the right to fetch, or this process's flight to wait for. The lease is not taken yet.
 
@@ -115,7 +132,7 @@ def board(fill: Fill, kept: Kept, outlook: Outlook, own: Flight | None = None) -
     is_alone = fill.is_old_view or is_flying()
     if kept.gate is None and not is_alone and fill.entries.store.runs_scripts:
         boarding = _board_under_new_gate(fill, outlook)
-        if boarding is not None:
+        if isinstance(boarding, (Boarding, Flight)):
             return boarding
     gate = kept.gate or fill.entries.open_gate(fill.query)
     is_new_gate = kept.gate is None
@@ -129,23 +146,29 @@ def _join(fill: Fill, outlook: Outlook, gate: str, *, is_new_gate: bool) -> Boar
     return Boarding(fill, outlook, gate, is_new_gate, flight) if is_own else flight
 
 
-def _board_under_new_gate(fill: Fill, outlook: Outlook) -> Boarding | Flight | None:
-    """Put up a gate and take its lease at once; None where that has to be done one by one.
+def _board_under_new_gate(
+    fill: Fill, outlook: Outlook | None, precondition: Precondition | None = None
+) -> Boarding | Flight | Unmet | None:
+    """Put up a gate and take its lease at once, if the precondition is met; None where that has to be done one by one.
 
-    The flight stands in the table before anybody can know the token: whoever reads it finds the flight.
+    ``outlook`` is what the guards said, or what they say if the precondition is met. The flight stands in the table
+    before anybody can know the token: whoever reads it finds the flight.
     """
     token = new_token()
     name = fill.query.entry_key, token
     flight, _ = table.join(name, fill.deadline.at)
-    lease: Lease | str | None = None
+    lease: Lease | str | Unmet | None = None
     try:
-        lease = leases.put_up_gate(fill.entries, fill.query, token, fill.first_call())
+        lease = leases.put_up_gate(fill.entries, fill.query, token, fill.first_call(), precondition)
     finally:
         if not isinstance(lease, Lease):
             table.land(name, flight)
+    if lease is None or isinstance(lease, Unmet):
+        return lease
+    assert outlook is not None  # what is not expected is never met
     if isinstance(lease, Lease):
         return Boarding(fill, outlook, token, True, flight, lease)
-    return None if lease is None else _join(fill, outlook, lease, is_new_gate=False)
+    return _join(fill, outlook, lease, is_new_gate=False)
 
 
 def take_lease(boarding: Boarding) -> bool:

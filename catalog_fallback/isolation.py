@@ -39,8 +39,8 @@ class Isolation:
 
     def of(self, view: View) -> frozenset[str]:
         """Return the aliases of the isolated sources; asks the database when a copy is missing."""
-        copies = [view.found.get(key) for key in self.keys]
-        if all(type(copy) is int and 0 <= copy <= 1 for copy in copies):
+        if self.is_known(view):
+            copies = [view.found.get(key) for key in self.keys]
             if any(copies) or self._last:
                 self._last = frozenset(alias for alias, copy in zip(self._key_of, copies, strict=True) if copy)
             return self._last
@@ -54,6 +54,11 @@ class Isolation:
         for alias, key in self._key_of.items():
             view.store.add(key, int(alias in self._last), COPY_LIFE)  # an operator's own, newer copy stays
         return self._last
+
+    def is_known(self, view: View) -> bool:
+        """Whether every copy was read, so that :meth:`of` asks nobody."""
+        copies = (view.found.get(key) for key in self.keys)
+        return all(type(copy) is int and 0 <= copy <= 1 for copy in copies)
 
     def copied(self, view: View) -> frozenset[str]:
         """Return what the copies say that were read, as far as there are any; asks nobody, writes nothing."""

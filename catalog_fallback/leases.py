@@ -15,6 +15,7 @@ from typing import Any
 
 from catalog_fallback import classify, clock
 from catalog_fallback.cache import EntryCache, Kept, Query
+from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.results import Lookup, State
 
 #: Seconds that a lease lives longer than the call that it is for.
@@ -111,20 +112,26 @@ def take(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease 
     return False if is_mine is False else Lease(entries, query, key, owner, expires_at, entries.in_hand(query, *pair))
 
 
-def put_up_gate(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease | str | None:
+def put_up_gate(
+    entries: EntryCache, query: Query, gate: str, seconds: float, precondition: Precondition | None = None
+) -> Lease | str | Unmet | None:
     """Put up a gate with this token and take the lease under it, for a first call of at most ``seconds``.
 
-    Returns the lease, or the token of somebody faster; None where the two have to be done one by one.
+    Returns the lease, the token of somebody faster, or what is there instead of what the ``precondition`` names; None
+    where it has to be done step by step.
     """
     owner = os.urandom(8).hex()
     key, life = entries.lease_key(query, gate), seconds + MARGIN
     expires_at = clock.monotonic() + life
-    put_up = entries.store.put_up((query.gate_key, gate, entries.gate_life), (key, owner, life), query.entry_key)
+    new_gate = query.gate_key, gate, entries.gate_life
+    put_up = entries.store.put_up(new_gate, (key, owner, life), query.entry_key, precondition)
     if put_up is None and entries.store.runs_scripts:  # the reply may be all that was lost
         there = entries.store.get_many((key, query.gate_key, query.entry_key))
-        put_up = there.get(key) == owner, there.get(query.gate_key), there.get(query.entry_key)
-    if put_up is None:
-        return None
+        is_mine = there.get(key) == owner
+        if is_mine or precondition is None:  # else nobody has said that it was met
+            put_up = is_mine, there.get(query.gate_key), there.get(query.entry_key)
+    if put_up is None or isinstance(put_up, Unmet):
+        return put_up
     is_ours, found, entry = put_up
     kept = entries.in_hand(query, found, entry)
     is_ours = is_ours and kept.gate == gate

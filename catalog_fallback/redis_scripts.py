@@ -1,24 +1,34 @@
-"""Which steps of the protocol does Redis take by itself? Two scripts that save a lookup two round trips.
+"""Which steps of the protocol does Redis take by itself? Two scripts that save a lookup three round trips.
 
 Both do what the plain operations do, in the same order, and nothing may come between. Their keys are all of one item,
-so that they are in one slot of a Redis Cluster. Where a server runs no scripts (a proxy, an ACL), the plain operations
-are used for good.
+so that they are in one slot of a Redis Cluster; only a precondition has keys in another one, and is left out there.
+Where a server runs no scripts (a proxy, an ACL), the plain operations are used for good.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-#: Keys: gate, lease, entry. Put up a gate and take the lease under its token; or say what stands there. A gate with
-#: that very token is ours, too: redis-py may send a command again whose reply was lost.
+#: Keys: gate, lease, entry, and those of a precondition. While these hold what is expected, put up a gate and take the
+#: lease under its token, or say what stands there; otherwise say what they hold. A gate with that very token is ours,
+#: whatever has changed since: redis-py may send a command again whose reply was lost.
 _PUT_UP = """
-if redis.call('SET', KEYS[1], ARGV[1], 'NX', 'EX', ARGV[2]) or redis.call('GET', KEYS[1]) == ARGV[1] then
-    redis.call('SET', KEYS[2], ARGV[3], 'EX', ARGV[4])
-    return 1
+local gate = redis.call('GET', KEYS[1])
+if gate ~= ARGV[1] then
+    if #KEYS > 3 then
+        local held = redis.call('MGET', unpack(KEYS, 4))
+        local is_met = true
+        for i = 1, #held do is_met = is_met and (held[i] or '') == ARGV[i + 4] end
+        if not is_met then return {0, held} end
+    end
+    if gate then return {gate, redis.call('GET', KEYS[3])} end
+    redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
 end
-return redis.call('MGET', KEYS[1], KEYS[3])
+redis.call('SET', KEYS[2], ARGV[3], 'EX', ARGV[4])
+return 1
 """
 #: Keys: gate, entry and, where it is to be deleted, lease. Write the entry if the gate is as it was, else return it.
 _KEEP = """
@@ -29,9 +39,11 @@ if ARGV[4] ~= '0' then redis.call('EXPIRE', KEYS[1], ARGV[4]) end
 if KEYS[3] then redis.call('DEL', KEYS[3]) end
 return 1
 """
-_DONE = 1
+_DONE, _UNMET = 1, 0
 #: redis-py's classes for what a server says that does not know scripts, or does not allow them.
 _REFUSALS = frozenset({"NoPermissionError", "ResponseError"})
+#: What it says with the same class, and would of a plain operation too: it will run scripts again.
+_PASSING = re.compile(r"\b(BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|TRYAGAIN)\b")
 
 
 class RedisAccess(NamedTuple):
@@ -43,31 +55,59 @@ class RedisAccess(NamedTuple):
     decode: Callable[[bytes], Any]
 
 
-class RedisScripts:
-    """The scripts on one server. They raise whatever redis-py raises; None is their answer where they do not run."""
+class Precondition(NamedTuple):
+    """Keys, and the bytes that the server has to hold under them, ``b""`` for none; ``values`` None is never met."""
 
-    def __init__(self, access: RedisAccess) -> None:
+    keys: tuple[str, ...]
+    values: tuple[bytes, ...] | None
+
+
+class Unmet(NamedTuple):
+    """What the server holds under the keys of a precondition: as it is there, and decoded without what is missing."""
+
+    values: tuple[bytes, ...]
+    found: dict[str, Any]
+
+
+class RedisScripts:
+    """The scripts on one server. They raise whatever redis-py raises; None is their answer where they do not run.
+
+    ``takes_any_keys``: keys of several slots may be named in one command.
+    """
+
+    def __init__(self, access: RedisAccess, *, takes_any_keys: bool = True) -> None:
         self._client, self._make_key, self._encode, self._decode = access
+        self.takes_any_keys = takes_any_keys
         #: The server does not know scripts, or does not allow them.
         self.are_refused = False
 
     def put_up(
-        self, gate: tuple[str, str, int], lease: tuple[str, str, int], entry_key: str
-    ) -> tuple[bool, Any, Any] | None:
-        """Put up a gate, and take the lease with it, both given as key, value and seconds.
+        self,
+        gate: tuple[str, str, int],
+        lease: tuple[str, str, int],
+        entry_key: str,
+        precondition: Precondition | None = None,
+    ) -> tuple[bool, Any, Any] | Unmet | None:
+        """Put up a gate, and take the lease with it, both given as key, value and seconds, if the precondition is met.
 
-        Returns (whether both are ours, gate, entry); None also where what stands there cannot be decoded.
+        Returns (whether both are ours, gate, entry), or what is there instead of what was to be met; None also where
+        that cannot be decoded.
         """
         (gate_key, token, gate_life), (lease_key, owner, lease_life) = gate, lease
-        values = self._encode(token), gate_life, self._encode(owner), lease_life
-        said = self._run(_PUT_UP, (gate_key, lease_key, entry_key), values)
+        keys, expected = precondition or _NO_PRECONDITION
+        values = self._encode(token), gate_life, self._encode(owner), lease_life, *(expected or ())
+        said = self._run(_PUT_UP, (gate_key, lease_key, entry_key, *keys), values)
         if said is None or said == _DONE:
             return None if said is None else (True, token, None)
+        first, second = said
         try:
-            found, entry = (None if each is None else self._decode(each) for each in said)
+            if first == _UNMET:
+                held = zip(keys, second, strict=True)
+                found = {key: self._decode(value) for key, value in held if value is not None}
+                return Unmet(tuple(value or b"" for value in second), found)
+            return False, self._decode(first), None if second is None else self._decode(second)
         except Exception:  # noqa: BLE001 - whatever a serializer raises, the plain operations know what to do
             return None
-        return False, found, entry
 
     def keep(
         self, gate_key: str, token: str, entry: tuple[str, Any, int], gate_life: int, lease_key: str | None
@@ -96,7 +136,7 @@ class RedisScripts:
         try:
             return _evaluated(client, text, words)
         except Exception as error:
-            if type(error).__name__ not in _REFUSALS:
+            if type(error).__name__ not in _REFUSALS or _PASSING.search(str(error)):
                 raise
             self.are_refused = True
             return None
@@ -111,4 +151,5 @@ def _evaluated(client: Any, text: str, words: Sequence[Any]) -> Any:
     return client.execute_command("EVAL", text, *words)
 
 
+_NO_PRECONDITION = Precondition((), None)
 _digests = {text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest() for text in (_PUT_UP, _KEEP)}

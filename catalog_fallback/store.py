@@ -16,7 +16,7 @@ from catalog_fallback import cache_trouble, clock
 from catalog_fallback.cache_backends import Backend, whole_seconds
 from catalog_fallback.cache_errors import VALUE_ERRORS, is_about_a_value
 from catalog_fallback.cache_trouble import Trouble
-from catalog_fallback.redis_scripts import RedisScripts
+from catalog_fallback.redis_scripts import Precondition, RedisScripts, Unmet
 
 T = TypeVar("T")
 
@@ -161,11 +161,16 @@ class Store:
         return None if scripts is None or scripts.are_refused else scripts
 
     def put_up(
-        self, gate: tuple[str, str, float], lease: tuple[str, str, float], entry_key: str
-    ) -> tuple[bool, Any, Any] | None:
+        self,
+        gate: tuple[str, str, float],
+        lease: tuple[str, str, float],
+        entry_key: str,
+        precondition: Precondition | None = None,
+    ) -> tuple[bool, Any, Any] | Unmet | None:
         """Put up a gate and take the lease with it, both given as key, value and life, in one round trip.
 
-        Returns (whether both are ours, gate, entry); None where that has to be done one by one.
+        Returns (whether both are ours, gate, entry), or what is there instead of what the ``precondition`` names; None
+        where that has to be done one by one.
         """
         scripts = self.scripts
         if scripts is None:
@@ -173,7 +178,7 @@ class Store:
         (gate_key, token, gate_life), (lease_key, owner, lease_life) = gate, lease
         gate = gate_key, token, whole_seconds(gate_life)
         lease = lease_key, owner, whole_seconds(lease_life)
-        return self._attempt(lambda: scripts.put_up(gate, lease, entry_key), None)
+        return self._attempt(lambda: scripts.put_up(gate, lease, entry_key, precondition), None)
 
     def keep_under(
         self, gate_key: str, token: str, entry: tuple[str, Any, float], gate_life: float | None, lease_key: str | None

@@ -6,6 +6,7 @@ from catalog_fallback import clock, flights, stop_list
 from catalog_fallback.cache import Kept, Query, entries_of
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
+from catalog_fallback.flights import Boarding
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
 from catalog_fallback.waiting import from_entry, is_answer
@@ -107,9 +108,14 @@ class Trip:
     def _from_sources(self) -> Lookup | Flight | None:
         """Fetch, or find whoever does; None when the cache has to be read again."""
         fill, kept = self._fill, self._kept
-        if self._own is None and (flight := flights.under_way(fill, kept)) is not None:
-            return flight
-        outlook, refused = fill.ask_guards()
+        step = None
+        if self._own is None:
+            step = flights.under_way(fill, kept) or flights.board_unless_changed(fill, kept)
+        if isinstance(step, Flight):
+            return step
+        if isinstance(step, Boarding):
+            return flights.fly(step, kept.entry, self._seen)
+        outlook, refused = fill.ask_guards(step)
         if refused is not None:
             return self._refused(fill.without_call(refused, kept))
         own, self._own = self._own, None

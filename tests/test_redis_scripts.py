@@ -12,9 +12,10 @@ import pytest
 from django.core.cache import BaseCache, caches
 
 from catalog_fallback import clock, flights, leases, services
-from catalog_fallback.cache import entries_of, new_token
+from catalog_fallback.cache import EntryCache, Query, entries_of, new_token
 from catalog_fallback.filling import Fill
 from catalog_fallback.leases import Lease
+from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.store import Store
 from tests import servers
@@ -85,6 +86,61 @@ def test_a_gate_that_cannot_be_read_is_left_to_the_plain_operations(opened: Open
     raw(cache, "gate", b"\xc1\x80\x05junk")
     assert store.put_up(GATE, LEASE, "entry") is None
     assert cache.get("lease") is None
+
+
+# ------------------------------------------------------------------------------------------------ a precondition
+
+
+@pytest.mark.parametrize("held", [{}, {"one": 1}, {"one": 1, "two": {"g": "0"}}], ids=["nothing", "a number", "both"])
+def test_what_was_seen_last_is_a_precondition_that_is_met(opened: Opened, held: dict[str, Any]) -> None:
+    """Asked without one, the server says what there is; with that, gate and lease are put up."""
+    store, cache = opened
+    cache.set_many(held, 100)
+    unmet = store.put_up(GATE, LEASE, "entry", Precondition(("one", "two"), None))
+    assert isinstance(unmet, Unmet)
+    assert unmet.found == held
+    assert cache.get_many(["gate", "lease"]) == {}
+    assert store.put_up(GATE, LEASE, "entry", Precondition(("one", "two"), unmet.values)) == (True, TOKEN, None)
+    assert cache.get_many(["gate", "lease"]) == {"gate": TOKEN, "lease": "me"}
+
+
+@pytest.mark.parametrize("now", [{}, {"one": 1, "two": 2}, {"one": 3}], ids=["gone", "one more", "another value"])
+def test_nothing_is_written_while_a_precondition_is_unmet(opened: Opened, now: dict[str, Any]) -> None:
+    """Whatever has changed, and though somebody's gate stands there."""
+    store, cache = opened
+    cache.set("one", 1, 100)
+    seen = store.put_up(GATE, LEASE, "entry", Precondition(("one", "two"), None))
+    assert isinstance(seen, Unmet)
+    cache.delete("one")
+    cache.set_many({**now, "gate": THEIRS}, 100)
+    unmet = store.put_up(GATE, LEASE, "entry", Precondition(("one", "two"), seen.values))
+    assert isinstance(unmet, Unmet)
+    assert (unmet.found, unmet.values != seen.values) == (now, True)
+    assert cache.get_many(["gate", "lease"]) == {"gate": THEIRS}
+
+
+def test_somebody_faster_is_seen_when_it_is_met(opened: Opened) -> None:
+    """His gate and entry are returned."""
+    store, cache = opened
+    cache.set_many({"gate": THEIRS, "entry": ["theirs"]}, 100)
+    assert store.put_up(GATE, LEASE, "entry", Precondition(("one",), (b"",))) == (False, THEIRS, ["theirs"])
+
+
+def test_what_a_first_sending_has_put_up_is_ours_whatever_has_changed_since(opened: Opened) -> None:
+    """A client with retries sends again what lost its reply: nobody else would ever give that lease back."""
+    store, cache = opened
+    precondition = Precondition(("one",), (b"",))
+    assert store.put_up(GATE, LEASE, "entry", precondition) == (True, TOKEN, None)
+    cache.set("one", 1, 100)
+    assert store.put_up(GATE, LEASE, "entry", precondition) == (True, TOKEN, None)
+
+
+def test_what_cannot_be_decoded_is_left_to_the_plain_operations(opened: Opened) -> None:
+    """Among the keys of a precondition too."""
+    store, cache = opened
+    raw(cache, "one", b"\xc1\x80\x05junk")
+    assert store.put_up(GATE, LEASE, "entry", Precondition(("one",), None)) is None
+    assert cache.get("gate") is None
 
 
 # ------------------------------------------------------------------------------------------------ gate and entry
@@ -178,12 +234,46 @@ def test_a_server_that_allows_no_scripts(site: Site, valkey: servers.Valkey, bac
     assert [site.find().cache for _ in range(2)] == ["miss", "hit"]
 
 
+@pytest.mark.parametrize("text", ["MISCONF Errors writing to disk", "BUSY Redis is busy running a script"])
+def test_what_passes_turns_no_script_off(opened: Opened, text: str) -> None:
+    """It is the cache's trouble for now, as it would be with the plain operations."""
+    store, _ = opened
+    with mock.patch("redis.Redis.execute_command", side_effect=redis.ResponseError(text)):
+        assert store.put_up(GATE, LEASE, "entry") is None
+    assert (store.runs_scripts, store.is_in_trouble) == (True, True)
+    assert store.put_up(GATE, LEASE, "entry") == (True, TOKEN, None)
+
+
 @pytest.mark.django_db(transaction=True)
-def test_a_lost_reply_loses_no_lease(site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("precondition", [None, Precondition(("one",), (b"",))], ids=["plain", "precondition"])
+def test_a_lost_reply_loses_no_lease(
+    site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch, precondition: Precondition | None
+) -> None:
     """The script ran, and only its answer got lost: gate and lease are found to be ours."""
+    entries, query = _losing(site, redis_url, monkeypatch)
+    token = new_token()
+    lease = leases.put_up_gate(entries, query, token, 2.0, precondition)
+    assert isinstance(lease, Lease)
+    assert lease.kept.gate == token
+    assert leases.watch(entries, query, token).owner == lease.owner
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lost_reply_does_not_say_that_a_precondition_was_met(
+    site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody's gate stands there; whether the guards allow a call has to be looked at."""
+    entries, query = _losing(site, redis_url, monkeypatch)
+    caches["default"].set(query.gate_key, THEIRS, 300)
+    assert leases.put_up_gate(entries, query, TOKEN, 2.0, Precondition(("one",), (b"changed",))) is None
+    assert leases.put_up_gate(entries, query, TOKEN, 2.0) == THEIRS
+
+
+def _losing(site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[EntryCache, Query]:
+    """Use a Redis whose replies to scripts get lost; an empty cache, and a question."""
     site.cache_in(DJANGO_REDIS, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex[:8])
     entries = entries_of["default"]
-    query, token = entries.query("P001"), new_token()
+    query = entries.query("P001")
     entries.look(query)
     execute: Callable[..., Any] = redis.Redis.execute_command
 
@@ -194,10 +284,7 @@ def test_a_lost_reply_loses_no_lease(site: Site, redis_url: str, monkeypatch: py
         return answer
 
     monkeypatch.setattr(redis.Redis, "execute_command", lose)
-    lease = leases.put_up_gate(entries, query, token, 2.0)
-    assert isinstance(lease, Lease)
-    assert lease.kept.gate == token
-    assert leases.watch(entries, query, token).owner == lease.owner
+    return entries, query
 
 
 @pytest.mark.django_db(transaction=True)

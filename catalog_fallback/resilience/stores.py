@@ -43,6 +43,10 @@ class Stores:
         store = self.now
         return read(store, [guard.patterns(store) for guard in guards], more)
 
+    def readers(self, guards: Sequence[Guarded]) -> list[Reader]:
+        """Return who reads the guards' state in the shared store."""
+        return [guard.patterns(self.shared) for guard in guards]
+
     def heard(self, *, has_answered: bool) -> None:
         """The shared store was needed for a decision, and has answered or not."""
         if has_answered:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Protocol
@@ -46,12 +46,27 @@ class Reader(Protocol):
 def read(store: Store, readers: Sequence[Reader], more: tuple[str, ...] = ()) -> View:
     """Read what all ``readers`` need, and the keys ``more``; it takes no permit and writes nothing."""
     read_at = clock.monotonic()
-    wanted = (*more, *chain.from_iterable(reader.keys() for reader in readers))
-    found = dict(store.get_many(wanted))
-    _read_on(store, readers, found, set(wanted))
+    wanted = keys_of(readers, more)
+    return complete(View(store, store.get_many(wanted), read_at), readers, wanted)
+
+
+def keys_of(readers: Sequence[Reader], more: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """Return the keys ``more``, and those that ``readers`` need if nothing has changed since the last read."""
+    return (*more, *chain.from_iterable(reader.keys() for reader in readers))
+
+
+def complete(view: View, readers: Sequence[Reader], asked: tuple[str, ...]) -> View:
+    """Return the view with all that ``readers`` need, where the keys ``asked`` were not enough."""
+    found = dict(view.found)
+    _read_on(view.store, readers, found, set(asked))
     for reader in readers:
         reader.remember(found)
-    return View(store, found, read_at)
+    return View(view.store, found, view.read_at)
+
+
+def are_all(readers: Sequence[Reader], found: Mapping[str, Any], keys: Collection[str]) -> bool:
+    """Whether what was found leads to no other keys than these."""
+    return all(key in keys for reader in readers for key in reader.more_keys(found))
 
 
 def _read_on(store: Store, readers: Sequence[Reader], found: dict[str, Any], asked: set[str]) -> None:

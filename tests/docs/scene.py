@@ -15,8 +15,10 @@ from types import ModuleType
 from typing import Any
 from unittest import mock
 
+from django.dispatch import Signal
 from django.test import override_settings
 
+from catalog_fallback import signals
 from catalog_fallback.testing import fake_source
 from tests.posting import SECRET
 
@@ -63,11 +65,12 @@ def _stand_in(name: str) -> ModuleType:
 
 @contextmanager
 def scene(pages: str) -> Iterator[None]:
-    """The site, with an empty cache; what a page puts into ``sys.modules`` is taken out again.
+    """The site, with an empty cache; listeners, and what a page puts into ``sys.modules``, are taken out again.
 
     A package that is there stays: loaded a second time it would have a second registry, or whatever else it has one of.
     """
     before = set(sys.modules)
+    listeners = [(each, list(each.receivers)) for each in vars(signals).values() if isinstance(each, Signal)]
     missing = {name for name in STAND_INS if _is_missing(name)}
     location = f"docs-{pages}-{uuid.uuid4().hex}"
     cache = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": location}
@@ -77,6 +80,9 @@ def scene(pages: str) -> Iterator[None]:
         with override_settings(CACHES={"default": cache}, CATALOG_FALLBACK=CATALOGS), nobody:
             yield
     finally:
+        for signal, receivers in listeners:
+            signal.receivers = receivers
+            signal.sender_receivers_cache.clear()
         for name in set(sys.modules) - before:
             if name in missing or name.partition(".")[0] in SITES:
                 del sys.modules[name]

@@ -158,6 +158,7 @@ def struck(at: int, work: Callable[[], object]) -> bool:
         return trace
 
     before = sys.gettrace()
+    sys._getframe().f_trace_opcodes = True  # Python 3.12 traces them only if a frame has asked before
     sys.settrace(trace)
     try:
         work()
