@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from catalog_fallback import own_data, stop_list, unanswered
-from catalog_fallback.cache import Query, entries_of
+from catalog_fallback.cache import entries_of
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.filling import Fill
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import CacheStatus, Lookup, State
 

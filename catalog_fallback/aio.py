@@ -15,10 +15,12 @@ from functools import partial
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from catalog_fallback.cache import Kept, Query, entries_of
+from catalog_fallback.cache import entries_of
 from catalog_fallback.crowds import Crowd, wake
+from catalog_fallback.entry_form import Kept
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.off_loop import Pool, in_thread, start, submit, surely
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
 from catalog_fallback.trips import Trip

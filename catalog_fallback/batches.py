@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from catalog_fallback import refresh_ahead
-from catalog_fallback.cache import Query, entries_of
+from catalog_fallback.cache import entries_of
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.misses import Misses
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup, State
 

@@ -15,11 +15,11 @@ from types import TracebackType
 from typing import NamedTuple
 
 from catalog_fallback import classify, clock
-from catalog_fallback.cache import Query
 from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.headers import Directives, directives
 from catalog_fallback.log_events import fields
 from catalog_fallback.plain_json import is_plain, to_plain
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.guard import Guard
 from catalog_fallback.resilience.permit import Permit
 from catalog_fallback.resilience.refusal import Refusal

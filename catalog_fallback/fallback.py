@@ -7,13 +7,14 @@ from functools import partial
 from typing import NamedTuple
 
 from catalog_fallback import classify, clock, conf, signals
-from catalog_fallback.cache import Query, entries_of, store_of
+from catalog_fallback.cache import entries_of, store_of
 from catalog_fallback.calling import NO_DIRECTIVES, Answer, BeforeCall, Caller, Outlook
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.headers import Directives
 from catalog_fallback.hit_counts import HitCounts
 from catalog_fallback.isolation import Isolation
 from catalog_fallback.last_look import Expected, LastLook
+from catalog_fallback.queries import Query
 from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.resilience.breaker_record import BreakerState
 from catalog_fallback.resilience.guard import Guard, Stores

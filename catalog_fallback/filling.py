@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from catalog_fallback import classify, clock, stop_list
-from catalog_fallback.cache import Entry, EntryCache, Kept, Query, hit, is_marked
+from catalog_fallback.cache import EntryCache
 from catalog_fallback.calling import Answer, Outlook
 from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.entry_form import Entry, Kept, hit, is_marked
 from catalog_fallback.fallback import Search, chain_of
 from catalog_fallback.leases import Lease, Record
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Attempt, CacheStatus, Lookup, State
 

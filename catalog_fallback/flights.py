@@ -12,12 +12,14 @@ from contextvars import ContextVar, Token
 from dataclasses import dataclass
 
 from catalog_fallback import clock, leases, stop_list
-from catalog_fallback.cache import Entry, Kept, Query, entries_of, new_token
+from catalog_fallback.cache import entries_of
 from catalog_fallback.calling import Outlook
+from catalog_fallback.entry_form import Entry, Kept, new_token
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import OVERDUE, Flight, table
 from catalog_fallback.leases import Lease
+from catalog_fallback.queries import Query
 from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog_fallback import classify, clock
-from catalog_fallback.cache import EntryCache, Kept, Query
+from catalog_fallback.cache import EntryCache
+from catalog_fallback.entry_form import Kept
+from catalog_fallback.queries import Query
 from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.results import Lookup, State
 

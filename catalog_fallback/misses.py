@@ -17,13 +17,15 @@ from functools import partial
 from django.db import connections
 
 from catalog_fallback import clock, flights, stop_list
-from catalog_fallback.cache import Entry, Kept, Query, entries_of
+from catalog_fallback.cache import entries_of
 from catalog_fallback.calling import Answer
 from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.entry_form import Entry, Kept
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.flights import Boarding
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
 from catalog_fallback.waiting import Others, from_entry

@@ -16,8 +16,9 @@ from functools import partial
 from django.db import connections
 
 from catalog_fallback import clock
-from catalog_fallback.cache import Entry, Query
+from catalog_fallback.entry_form import Entry
 from catalog_fallback.flights import refresh
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import CacheStatus, Lookup, State
 

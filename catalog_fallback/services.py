@@ -13,7 +13,8 @@ from typing import Any
 
 from catalog_fallback import aftermath, aio, batches, clock, conf, refresh_ahead, stop_events, stop_list, trips
 from catalog_fallback.batches import Lookups, past_deadline
-from catalog_fallback.cache import EntryCache, Kept, entries_of, hit
+from catalog_fallback.cache import EntryCache, entries_of
+from catalog_fallback.entry_form import Kept, hit
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.guarding import guarded
 from catalog_fallback.guards import NOT_SET

@@ -17,10 +17,12 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.utils import timezone
 
 from catalog_fallback import clock, signals, stop_query
-from catalog_fallback.cache import EntryCache, Query, entries_of, is_marked, new_token
+from catalog_fallback.cache import EntryCache, entries_of
+from catalog_fallback.entry_form import is_marked, new_token
 from catalog_fallback.exceptions import InvalidationFailed, gettext_noop
 from catalog_fallback.log_events import fields
 from catalog_fallback.models import StoppedItem, StoppedItemQuerySet, chunks
+from catalog_fallback.queries import Query
 
 logger = logging.getLogger("catalog_fallback")
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from catalog_fallback import clock, flights, stop_list
-from catalog_fallback.cache import Kept, Query, entries_of
+from catalog_fallback.cache import entries_of
+from catalog_fallback.entry_form import Kept
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.flights import Boarding
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
 from catalog_fallback.waiting import from_entry, is_answer

@@ -18,8 +18,8 @@ from django.db import router, transaction
 from django.db.models import QuerySet
 
 from catalog_fallback import clock
-from catalog_fallback.cache import Query
 from catalog_fallback.models import MAX_ID_LENGTH, UnansweredItem, chunks
+from catalog_fallback.queries import Query
 from catalog_fallback.results import CacheStatus, Lookup, State
 
 logger = logging.getLogger("catalog_fallback")

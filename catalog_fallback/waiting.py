@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from catalog_fallback import clock, leases
-from catalog_fallback.cache import Entry, Kept, Query, hit
+from catalog_fallback.entry_form import Entry, Kept, hit
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.leases import Sight
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup, State
 

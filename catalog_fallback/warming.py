@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from catalog_fallback import clock, conf, services
-from catalog_fallback.cache import Kept, entries_of
+from catalog_fallback.cache import entries_of
 from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.entry_form import Kept
 from catalog_fallback.resilience.rate_limiter import buckets_of
 from catalog_fallback.results import Lookup
 

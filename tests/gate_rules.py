@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from catalog_fallback import cache as gates
-from catalog_fallback import clock
+from catalog_fallback import clock, entry_form
 from catalog_fallback.cache import entries_of
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.results import Lookup, State
@@ -20,7 +19,7 @@ LONGEST, LONGEST_UNKNOWN = 3600, 360
 NEVER_FOUND = "NONE"
 #: Of a lookup, in seconds; after that, others need not wait for it.
 BUDGET = 60
-_decode = gates._decode
+_decode = entry_form.decode
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class History:
     def is_marked(self, item_id: str) -> bool:
         """The gate in the cache says "stopped"."""
         try:
-            return gates.is_marked(self.stage.shelf.read(f":1:{entries_of['default'].gate_key(item_id)}"))
+            return entry_form.is_marked(self.stage.shelf.read(f":1:{entries_of['default'].gate_key(item_id)}"))
         except Exception:  # noqa: BLE001 - poison
             return False
 

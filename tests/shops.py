@@ -19,7 +19,9 @@ from django.core.cache import caches
 from django.db import connections, transaction
 
 from catalog_fallback import services
-from catalog_fallback.cache import Entry, Query, entries_of
+from catalog_fallback.cache import entries_of
+from catalog_fallback.entry_form import Entry
+from catalog_fallback.queries import Query
 from catalog_fallback.results import Lookup
 from catalog_fallback.testing import fake_source
 from tests import stores

@@ -24,8 +24,8 @@ from unittest import mock
 from django.test import override_settings
 
 from catalog_fallback import clock, conf, flight_table, flights, isolation, stop_list
-from catalog_fallback.cache import Query
 from catalog_fallback.exceptions import InvalidationFailed
+from catalog_fallback.queries import Query
 from catalog_fallback.results import NoReply, Reply
 from catalog_fallback.sources.json_item import JSONItemSource
 from catalog_fallback.testing import FrozenClock

@@ -14,10 +14,10 @@ from django.core.cache import caches
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catalog_fallback import cache as gates
-from catalog_fallback import clock
-from catalog_fallback.cache import Entry, entries_of
+from catalog_fallback import clock, entry_form
+from catalog_fallback.cache import SHORT_LIFE, entries_of
 from catalog_fallback.cache_backends import whole_seconds
+from catalog_fallback.entry_form import Entry
 from catalog_fallback.results import State
 from catalog_fallback.testing import FrozenClock, fake_source
 from tests import stores
@@ -54,7 +54,7 @@ def put(shop: Shop, value: Any) -> None:
 
 
 NAME, TOKEN, STATE, FETCHED, EXPIRES, STALE, SOURCE, ITEM, CHECKED = range(9)
-FUTURE = gates.MARGIN + 5
+FUTURE = entry_form.MARGIN + 5
 
 #: What is wrong with a value → how it is made from a right one.
 WRONG: dict[str, Callable[[list[Any]], Any]] = {
@@ -67,7 +67,7 @@ WRONG: dict[str, Callable[[list[Any]], Any]] = {
     "another version": lambda right: [right[NAME].replace(":1:1:", ":2:1:"), *right[1:]],
     "another item": lambda right: [right[NAME].replace("P001", "P002"), *right[1:]],
     "another variant": lambda right: [right[NAME] + "de", *right[1:]],
-    "another gate": lambda right: [right[NAME], gates.new_token(), *right[2:]],
+    "another gate": lambda right: [right[NAME], entry_form.new_token(), *right[2:]],
     "no gate": lambda right: [right[NAME], None, *right[2:]],
     "an unknown state": lambda right: [*right[:STATE], "unavailable", *right[STATE + 1 :]],
     "a state that is no text": lambda right: [*right[:STATE], ["found"], *right[STATE + 1 :]],
@@ -184,14 +184,14 @@ def test_i5_every_key_has_a_bounded_life(
     """An unknown ID leaves nothing that lives longer than max(5 minutes, NEGATIVE_TTL) and the margin."""
     shop = Shop(settings, TTL=ttl, NEGATIVE_TTL=negative, STALE_IF_ERROR=stale)
     shop.find("NONE")
-    short = max(gates.SHORT_LIFE, negative) + gates.MARGIN
+    short = max(SHORT_LIFE, negative) + entry_form.MARGIN
     of_item = {life for key, life in shop.shelf.lives if "NONE" in key}
     assert {life for life in of_item if life is None or not 1 <= life <= short} == set()
     shop.shelf.lives.clear()
     shop.find(), shop.find()
     gate, entry = (f":1:{key}" for key in (shop.query().gate_key, shop.query().entry_key))
     assert shop.shelf.life_of(entry) == pytest.approx(math.ceil(ttl + stale), abs=1)
-    assert (shop.shelf.life_of(gate) or 0) >= min(short, ttl + stale + negative + gates.MARGIN)
+    assert (shop.shelf.life_of(gate) or 0) >= min(short, ttl + stale + negative + entry_form.MARGIN)
     assert (shop.shelf.life_of(gate) or 0) > (shop.shelf.life_of(entry) or 0)
 
 

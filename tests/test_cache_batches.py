@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from django.core.cache import caches
 
-from catalog_fallback import cache as gates
-from catalog_fallback import clock
-from catalog_fallback.cache import Entry, EntryCache, Kept, Query, entries_of, hit
+from catalog_fallback import clock, entry_form
+from catalog_fallback.cache import EntryCache, entries_of
+from catalog_fallback.entry_form import Entry, Kept, hit
+from catalog_fallback.queries import Query
 from catalog_fallback.results import CacheStatus, Lookup, State
 from catalog_fallback.testing import FrozenClock
 from tests.shops import Shop
@@ -33,7 +34,7 @@ def entries(settings: Any, frozen_clock: FrozenClock) -> EntryCache:
     now = clock.wall()
     unchecked = Entry(State.FOUND, now, now + 60, now + 120, "only", item, is_checked=False)
     entries.keep(shop.query(UNCHECKED), shop.gate(UNCHECKED), unchecked)
-    token = gates.new_token(is_stopped=True)
+    token = entry_form.new_token(is_stopped=True)
     caches["default"].set(shop.query(MARKED).gate_key, token, 300)
     entries.keep_stopped(shop.query(MARKED), token)
     caches["default"].delete(shop.query(NO_ENTRY).entry_key)
@@ -106,6 +107,6 @@ def test_an_entry_gives_its_own_answer(settings: Any, state: State, reason: str,
 
 def test_the_mark_of_a_gate() -> None:
     """Only a text that begins with it carries it; what is in the cache may be anything."""
-    assert gates.is_marked(gates.new_token(is_stopped=True)) is True
-    others = (gates.new_token(), gates.new_token(is_stopped=False), "", None, 5, ["s"], b"s" * 33)
-    assert [gates.is_marked(gate) for gate in others] == [False] * len(others)
+    assert entry_form.is_marked(entry_form.new_token(is_stopped=True)) is True
+    others = (entry_form.new_token(), entry_form.new_token(is_stopped=False), "", None, 5, ["s"], b"s" * 33)
+    assert [entry_form.is_marked(gate) for gate in others] == [False] * len(others)

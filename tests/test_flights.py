@@ -17,7 +17,9 @@ import pytest
 from django.db import connection
 
 from catalog_fallback import clock, flight_table, leases, services, waiting
-from catalog_fallback.cache import Entry, EntryCache, Query, entries_of, new_token
+from catalog_fallback.cache import EntryCache, entries_of
+from catalog_fallback.entry_form import Entry, new_token
+from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup, NoReply, Reply, State
 from catalog_fallback.trips import Trip

@@ -38,8 +38,8 @@ def mutated(owner: Any, name: str, old: str, new: str) -> Iterator[None]:
 Change = tuple[Any, str, str, str]
 #: What is taken away → where, the text that goes, and what comes instead.
 MUTANTS: dict[str, list[Change]] = {
-    "the tie between gate and entry": [(cache, "_decode", "token != gate or ", "")],
-    "the entry's own name": [(cache, "_decode", " or stored_name != name", "")],
+    "the tie between gate and entry": [(cache, "decode", "token != gate or ", "")],
+    "the entry's own name": [(cache, "decode", " or stored_name != name", "")],
     "the second look after winning the flight": [
         (flights, "_fly", "lookup = from_entry(fill, kept, seen)", "lookup = None")
     ],

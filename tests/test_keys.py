@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from catalog_fallback import conf
-from catalog_fallback.cache import EntryCache, new_token
+from catalog_fallback.cache import EntryCache
 from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.entry_form import new_token
 from tests.conf.making import raw_catalog
 
 ANYTHING = re.compile(r".+", re.DOTALL)

@@ -12,9 +12,11 @@ import pytest
 from django.core.cache import BaseCache, caches
 
 from catalog_fallback import clock, flights, leases, services
-from catalog_fallback.cache import EntryCache, Query, entries_of, new_token
+from catalog_fallback.cache import EntryCache, entries_of
+from catalog_fallback.entry_form import new_token
 from catalog_fallback.filling import Fill
 from catalog_fallback.leases import Lease
+from catalog_fallback.queries import Query
 from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.store import Store

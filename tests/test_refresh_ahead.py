@@ -12,7 +12,8 @@ import pytest
 from django.db import connections
 
 from catalog_fallback import clock, flight_table, refresh_ahead, services
-from catalog_fallback.cache import Query, entries_of
+from catalog_fallback.cache import entries_of
+from catalog_fallback.queries import Query
 from catalog_fallback.results import NoReply, Reply
 from tests import stores
 from tests.many import ANY, Any_

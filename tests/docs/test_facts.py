@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from catalog_fallback import cache, cache_trouble, leases, off_loop, problems
+from catalog_fallback import cache_trouble, leases, off_loop, problems, queries
 from catalog_fallback.contrib import tasks
 from catalog_fallback.models import StopReason
 from catalog_fallback.resilience import keys
@@ -20,7 +20,7 @@ def text(page: str) -> str:
 
 
 FACTS = {
-    "entries' format": ("upgrading.md", f"format version of the entries (now {cache.FORMAT})"),
+    "entries' format": ("upgrading.md", f"format version of the entries (now {queries.FORMAT})"),
     "guards' format": ("upgrading.md", f"that of the guards (now {keys.FORMAT})"),
     "pause of a cache in trouble": ("how-to/redis.md", "leaves the cache alone for five seconds"),
     "the same": ("explanation/not-promised.md", "the cache is left alone for five seconds"),
