@@ -1,16 +1,14 @@
-"""What do the verbs answer? Frozen values without Django."""
+"""What does a whole lookup answer? A frozen value that is cheap to make."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 from catalog_fallback.exceptions import ItemNotFound, ItemStopped, ItemUnavailable
-
-Item = Mapping[str, Any]
+from catalog_fallback.results.replies import Attempt, Item
 
 
 class State(StrEnum):
@@ -22,77 +20,12 @@ class State(StrEnum):
     STOPPED = "stopped"
 
 
-class Outcome(StrEnum):
-    """What one source's reply means."""
-
-    FOUND = "found"
-    NOT_FOUND = "not_found"
-    TEMPORARY = "temporary"
-    STOP = "stop"
-
-
 class CacheStatus(StrEnum):
     """Where the answer came from."""
 
     HIT = "hit"
     MISS = "miss"
     STALE = "stale"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One GET that a source wants to make. ``repr`` shows neither query, parameters nor headers."""
-
-    url: str = field(repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    params: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A complete HTTP reply: status, headers (names in lower case), decoded body."""
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-    body: bytes = field(default=b"", repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class NoReply:
-    """A call that ended without a complete reply; ``reason`` is one of the classification table's."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What one reply means: outcome and reason, the item of a ``found``, seconds of a ``Retry-After``."""
-
-    outcome: Outcome
-    reason: str
-    item: Item | None = field(default=None, repr=False)
-    retry_after: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """One line of a lookup's trace. ``called`` is False when a guard refused the call."""
-
-    source: str
-    outcome: Outcome
-    reason: str
-    elapsed_ms: float
-    called: bool = True
-
-    def as_dict(self) -> dict[str, Any]:
-        """The attempt as JSON-ready values."""
-        return {
-            "source": self.source,
-            "outcome": str(self.outcome),
-            "reason": self.reason,
-            "elapsed_ms": round(self.elapsed_ms, 3),
-            "called": self.called,
-        }
 
 
 class _Fields:
@@ -302,23 +235,3 @@ def _moment(seconds: float | None) -> datetime | None:
 
 def _iso(moment: datetime | None) -> str | None:
     return None if moment is None else moment.isoformat()
-
-
-class SourceExplanation(NamedTuple):
-    """Whether a source could be called now, and if not, why and until when (seconds)."""
-
-    source: str
-    may_call: bool
-    reason: str
-    retry_after: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What a lookup would find now: stop list, cached entry, sources. Nobody was called."""
-
-    item_id: str
-    catalog: str
-    is_stopped: bool | None
-    entry: Lookup | None
-    sources: tuple[SourceExplanation, ...]
