@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models.signals import post_delete, post_save, pre_save
 from django.dispatch import receiver
 
-from catalog_fallback import operating, services, stop_list
+from catalog_fallback import operating, publishing, services
 from catalog_fallback.models import CatalogSource, StopOrigin, StoppedItem
 from catalog_fallback.signals import deletion_notice, stop_list_changed
 
@@ -33,13 +33,13 @@ def publish_row(instance: StoppedItem, using: str, **_: Any) -> None:
     changes: dict[str, list[str]] = {}
     for catalog, item_id in sorted(identities):
         changes.setdefault(catalog, []).append(item_id)
-    stop_list.publish_changes(changes, using=using)
+    publishing.publish_changes(changes, using=using)
 
 
 @receiver(stop_list_changed, sender=StoppedItem, dispatch_uid="catalog_fallback.changed")
 def publish_rows(changes: Mapping[str, Sequence[str]], using: str, **_: Any) -> None:
     """Rows that were changed in bulk go to the cache."""
-    stop_list.publish_changes(changes, using=using)
+    publishing.publish_changes(changes, using=using)
 
 
 @receiver(post_save, sender=CatalogSource, dispatch_uid="catalog_fallback.isolated")

@@ -11,7 +11,18 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from catalog_fallback import aftermath, aio, batches, clock, conf, refresh_ahead, stop_events, stop_list, trips
+from catalog_fallback import (
+    aftermath,
+    aio,
+    batches,
+    clock,
+    conf,
+    publishing,
+    refresh_ahead,
+    stop_events,
+    stop_list,
+    trips,
+)
 from catalog_fallback.batches import Lookups, past_deadline
 from catalog_fallback.cache import EntryCache, entries_of
 from catalog_fallback.entry_form import Kept, hit
@@ -217,7 +228,7 @@ def invalidate_items(item_ids: Iterable[str], *, catalog: str = "default", reaso
     """
     ids = _clean_ids(item_ids, catalog)
     if ids:
-        stop_list.publish(catalog, ids, reason=reason)
+        publishing.publish(catalog, ids, reason=reason)
     return len(ids)
 
 

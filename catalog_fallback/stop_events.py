@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.functional import Promise
 
-from catalog_fallback import stop_list
+from catalog_fallback import publishing, stop_list
 from catalog_fallback.models import MAX_ID_LENGTH, StopOrigin, StoppedItem, StopReason, chunks
 
 #: How often a row that somebody else creates at the same moment is tried again.
@@ -101,7 +101,7 @@ def apply(event: StopEvent, item_ids: Sequence[str]) -> int:
         for chunk in chunks(item_ids):
             changed += _write(event, chunk, using)
     if changed:
-        stop_list.publish_changes({event.catalog: changed}, using=using, reason=event.reason or "released")
+        publishing.publish_changes({event.catalog: changed}, using=using, reason=event.reason or "released")
     return len(changed)
 
 

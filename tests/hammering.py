@@ -24,9 +24,9 @@ STEPS: dict[str, tuple[str, str, str]] = {
     "in the fetch": ("fallback.Chain", "search", "before"),
     "before the entry is written": ("store.Store", "keep_under", "before"),
     "after the entry is written": ("store.Store", "keep_under", "after"),
-    "between commit and publish": ("stop_list", "publish_changes", "before"),
+    "between commit and publish": ("publishing", "publish_changes", "before"),
     "between set and reading back": ("store.Store", "set_many_or_raise", "after"),
-    "before the row is confirmed": ("stop_list", "_confirm", "before"),
+    "before the row is confirmed": ("publishing", "_confirm", "before"),
 }
 LOOKUP_STEPS, STOP_STEPS = list(STEPS)[:6], list(STEPS)[6:]
 

@@ -343,7 +343,7 @@ def test_no_data_when_the_stop_list_cannot_be_asked(
     shop: Shop, find: Callable[..., Lookup], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It might be stopped. The first question was answered, the second was not."""
-    monkeypatch.setattr(stop_list, "_rows", _no_database)
+    monkeypatch.setattr(stop_list, "rows_of", _no_database)
     monkeypatch.setattr(stop_list.stop_query, "is_stopped", lambda *_: False)
     lookup = find("P001")
     assert (lookup.is_unavailable, lookup.item, lookup.degraded) == (True, None, False)
@@ -355,7 +355,7 @@ def test_no_data_when_it_could_never_be_asked(
     shop: Shop, find: Callable[..., Lookup], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither before the search nor after it."""
-    monkeypatch.setattr(stop_list, "_rows", _no_database)
+    monkeypatch.setattr(stop_list, "rows_of", _no_database)
     monkeypatch.setattr(stop_list.stop_query, "is_stopped", _no_database)
     lookup = find("P001")
     assert (words(lookup), lookup.item) == (("unavailable", "stop_list_unavailable"), None)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from catalog_fallback import clock, flights, services, stop_list
+from catalog_fallback import clock, flights, publishing, services
 from catalog_fallback.cache import entries_of
 from catalog_fallback.results import Lookup, NoReply, Reply
 from tests import staging, stores
@@ -96,7 +96,7 @@ class GateMachine(RuleBasedStateMachine):
             if kind != "invalidate":
                 stage.step("database.commit")
                 self.history.commit(actor, is_stopped=kind == "stop")
-            stop_list.publish("default", [item_id])
+            publishing.publish("default", [item_id])
 
         actor.facts = {"began": stage.tick()}
         stage.start(actor, publish)

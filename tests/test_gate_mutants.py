@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from catalog_fallback import cache, classify, filling, flights, stop_list
+from catalog_fallback import cache, classify, filling, flights, publishing
 from tests.test_gate_machine import STARTS, GateMachine, hypothesis_settings
 
 
@@ -43,9 +43,9 @@ MUTANTS: dict[str, list[Change]] = {
     "the second look after winning the flight": [
         (flights, "_fly", "lookup = from_entry(fill, kept, seen)", "lookup = None")
     ],
-    "reading back": [(stop_list, "_write_gates", "if found.get(key) == tokens[key]", "")],
+    "reading back": [(publishing, "_write_gates", "if found.get(key) == tokens[key]", "")],
     "asking the database again after the write": [
-        (stop_list, "_publish_chunk", "after = _state(catalog, left)", "after = before")
+        (publishing, "_publish_chunk", "after = _state(catalog, left)", "after = before")
     ],
     "asking the database on a miss": [
         (filling.Fill, "refused", "is_stopped = stop_list.is_stopped(self.query)", "is_stopped = False")
@@ -64,7 +64,7 @@ MUTANTS: dict[str, list[Change]] = {
         (flights.Boarding, "_name", "self.gate or ", ""),
     ],
     "the lease": [(flights, "take_lease", "lease is not False", "True")],
-    "a new token for each publish": [(stop_list, "_write_gates", "new_token(", "'o' + '0' * 32 or new_token(")],
+    "a new token for each publish": [(publishing, "_write_gates", "new_token(", "'o' + '0' * 32 or new_token(")],
     "that a failure is not taken for an answer": [
         (classify, "conclude", "attempt.outcome is Outcome.NOT_FOUND", "attempt.outcome is not Outcome.FOUND")
     ],

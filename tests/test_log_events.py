@@ -18,7 +18,7 @@ from unittest import mock
 import pytest
 from django.db import OperationalError, transaction
 
-from catalog_fallback import calling, isolation, log_events, notices, operating, services, stop_list
+from catalog_fallback import calling, isolation, log_events, notices, operating, publishing, services, stop_list
 from catalog_fallback.cache import store_of
 from catalog_fallback.conf import catalog as config_of
 from catalog_fallback.fallback import chain_of
@@ -135,7 +135,7 @@ def fails_to_apply_a_notice(site: Site, moving: MovableClock) -> None:
     site.simulate(None, NOTICE_SECRETS=[posting.SECRET])
     body = posting.payload()
     headers = posting.signed(body)
-    with mock.patch.object(stop_list, "publish", side_effect=OperationalError("secret of the database")):
+    with mock.patch.object(publishing, "publish", side_effect=OperationalError("secret of the database")):
         notices.take(config_of("default"), headers, body)
 
 

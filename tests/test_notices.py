@@ -428,7 +428,7 @@ def test_a_stop_list_that_cannot_be_read_is_told(shop: Any, monkeypatch: pytest.
     def off(*args: Any) -> Any:
         raise OperationalError("no database")
 
-    monkeypatch.setattr("catalog_fallback.stop_list._rows", off)
+    monkeypatch.setattr("catalog_fallback.publishing.rows_of", off)
     assert post(payload()).status_code == 503
 
 

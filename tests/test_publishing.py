@@ -15,7 +15,7 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from catalog_fallback import services, stop_list
+from catalog_fallback import publishing, services, stop_list
 from catalog_fallback.exceptions import InvalidationFailed, InvalidItemID
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.testing import FrozenClock
@@ -291,7 +291,7 @@ def test_a_state_that_changed_meanwhile_is_not_confirmed(shop: Shop, monkeypatch
     """Released and stopped again while the gate is written: the mark would be right, but nobody has published that."""
     services.stop_item("P001")
     gates: list[str] = []
-    write = stop_list._write_gates
+    write = publishing._write_gates
 
     def meanwhile(*arguments: Any, **keywords: Any) -> Any:
         answer = write(*arguments, **keywords)
@@ -301,6 +301,6 @@ def test_a_state_that_changed_meanwhile_is_not_confirmed(shop: Shop, monkeypatch
             QuerySet(StoppedItem).update(is_active=True, **later)
         return answer
 
-    monkeypatch.setattr(stop_list, "_write_gates", meanwhile)
+    monkeypatch.setattr(publishing, "_write_gates", meanwhile)
     services.invalidate_item("P001")
     assert len(gates) > 1, "the change was confirmed by a gate that was written before it"

@@ -133,7 +133,7 @@ def test_stopped_while_the_database_cannot_be_asked_why(ask: Ask, monkeypatch: p
     def off(*args: Any) -> Any:
         raise OperationalError("no database")
 
-    monkeypatch.setattr(stop_list, "_rows", off)
+    monkeypatch.setattr(stop_list, "rows_of", off)
     monkeypatch.setattr("catalog_fallback.filling.stop_list.is_stopped", lambda query: True)
     reply = ask()
     assert (reply.status_code, "stop_reason" in problem_of(reply)) == (410, False)
