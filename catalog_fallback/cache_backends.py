@@ -12,7 +12,8 @@ from django.core.cache import BaseCache, caches
 from django.core.cache.backends.dummy import DummyCache
 from django.core.cache.backends.locmem import LocMemCache
 
-from catalog_fallback.fast_caches import FastCache, fast_cache
+from catalog_fallback.fast_cache import FastCache
+from catalog_fallback.fast_caches import fast_cache
 from catalog_fallback.turns import Turns
 
 _DJANGO_REDIS = "django_redis.cache"

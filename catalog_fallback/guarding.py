@@ -18,11 +18,10 @@ from typing import Any, Generic, Never, ParamSpec, TypeVar, cast, overload
 from asgiref.sync import iscoroutinefunction
 
 from catalog_fallback.guards import NOT_SET, NotSet, Rules
-from catalog_fallback.off_loop import Pool, in_thread, start, surely
+from catalog_fallback.held_permits import Held, taken
 from catalog_fallback.resilience.permit import Permit
 from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.resilience.refusal import Refusal
-from catalog_fallback.resilience.time_budget import shared_deadline
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -30,79 +29,6 @@ F = TypeVar("F")
 
 _ALIAS = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _Counted = type[Exception] | Iterable[type[Exception]] | None
-
-
-class _Held:
-    """A permit while its call runs. As a context manager it reports how the call ended."""
-
-    __slots__ = ("_permit", "_rules")
-
-    def __init__(self, rules: Rules, permit: Permit) -> None:
-        self._rules = rules
-        self._permit = permit
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._rules.settle(self._permit, error)
-
-    async def __aenter__(self) -> None:
-        pass
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        settle = partial(self._rules.settle, self._permit, error)
-        if error is None or isinstance(error, Exception):
-            await surely(settle)
-        else:  # cancelled, or closed: there may be nobody to wait any more
-            start(settle)
-
-
-class _Handover:
-    """A permit on its way from the thread that took it to the task that waits; if the task has left, it goes back."""
-
-    def __init__(self, rules: Rules) -> None:
-        self._rules = rules
-        self._lock = threading.Lock()
-        self._has_left = False
-        self._answer: Permit | Refusal | None = None
-
-    def bring(self) -> None:
-        """Called in the thread."""
-        answer = self._rules.take()
-        with self._lock:
-            if not self._has_left:
-                self._answer = answer
-                return
-        if isinstance(answer, Permit):
-            answer.cancel()
-
-    def receive(self) -> Permit | Refusal:
-        """Called by the task; without an answer no thread was free in time."""
-        with self._lock:
-            answer, self._answer = self._answer, None
-        return answer or Refusal("deadline")
-
-    def leave(self) -> None:
-        """Called by the task on its way out, whether it has received anything or not."""
-        with self._lock:
-            answer, self._answer, self._has_left = self._answer, None, True
-        if isinstance(answer, Permit):
-            start(answer.cancel)
-
-
-async def _taken(rules: Rules) -> Permit | Refusal:
-    """Take a permit off the loop; whatever happens to the task, no permit is lost."""
-    handover = _Handover(rules)
-    try:
-        await in_thread(handover.bring, shared_deadline(), Pool.READING)
-        return handover.receive()
-    finally:
-        handover.leave()
 
 
 class Guarded(Generic[F]):
@@ -119,7 +45,7 @@ class Guarded(Generic[F]):
         self._alias = alias
         self._lock = ProcessLock()
         #: The blocks that are running, and in which task or thread.
-        self._blocks: list[tuple[object, _Held]] = []
+        self._blocks: list[tuple[object, Held]] = []
 
     def __repr__(self) -> str:
         return f"<guarded {self._alias!r}>"
@@ -147,7 +73,7 @@ class Guarded(Generic[F]):
                     raise rules.rejection(permit)
                 return _not_awaitable(rules.substitute(args, kwargs))
             try:
-                with _Held(rules, permit):
+                with Held(rules, permit):
                     return _not_awaitable(function(*args, **kwargs))
             except rules.counted:
                 if not rules.has_fallback:
@@ -160,13 +86,13 @@ class Guarded(Generic[F]):
         @wraps(function)
         async def call(*args: P.args, **kwargs: P.kwargs) -> Any:
             rules = self._rules()
-            permit = await _taken(rules)
+            permit = await taken(rules)
             if isinstance(permit, Refusal):
                 if not rules.has_fallback:
                     raise rules.rejection(permit)
                 return await _awaited(rules.substitute(args, kwargs))
             try:
-                async with _Held(rules, permit):
+                async with Held(rules, permit):
                     return await function(*args, **kwargs)
             except rules.counted:
                 if not rules.has_fallback:
@@ -186,7 +112,7 @@ class Guarded(Generic[F]):
 
     async def __aenter__(self) -> None:
         rules = self._rules_of_block()
-        self._enter(rules, await _taken(rules))
+        self._enter(rules, await taken(rules))
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -207,9 +133,9 @@ class Guarded(Generic[F]):
         if isinstance(permit, Refusal):
             raise rules.rejection(permit)
         with self._lock.own:
-            self._blocks.append((_whoever_runs(), _Held(rules, permit)))
+            self._blocks.append((_whoever_runs(), Held(rules, permit)))
 
-    def _left(self) -> _Held:
+    def _left(self) -> Held:
         """Return the innermost block of this task or thread; a generator may be closed by somebody else's."""
         me = _whoever_runs()
         with self._lock.own:

@@ -11,12 +11,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from functools import partial
 
 from django.db import connections
 
-from catalog_fallback import clock, flights, stop_list
+from catalog_fallback import clock, stop_list
+from catalog_fallback.batch_item import BatchItem
+from catalog_fallback.boarding import Boarding, board, take_lease, take_off
 from catalog_fallback.cache import entries_of
 from catalog_fallback.calling import Answer
 from catalog_fallback.configuration import CatalogConfig
@@ -24,30 +25,10 @@ from catalog_fallback.entry_form import Entry, Kept
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
-from catalog_fallback.flights import Boarding
 from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
 from catalog_fallback.waiting import Others, from_entry
-
-
-@dataclass(slots=True)
-class _Started:
-    """One item that this batch fetches: the right to, the expired entry in hand, and the sources' answers so far."""
-
-    boarding: Boarding
-    old: Entry | None
-    answers: list[Answer] = field(default_factory=list)
-
-    @property
-    def query(self) -> Query:
-        """What is asked."""
-        return self.boarding.fill.query
-
-    def extend_lease(self, seconds: float) -> None:
-        """Make the lease outlive another call."""
-        if self.boarding.lease is not None:
-            self.boarding.lease.extend(seconds)
 
 
 class Misses:
@@ -66,10 +47,10 @@ class Misses:
         #: With ``refresh``: the entry of each item that must not be its answer.
         self._seen: dict[str, Entry | None] = {}
         self._others = Others(self._fill, self._seen, deadline)
-        self._started: dict[str, _Started] = {}
+        self._started: dict[str, BatchItem] = {}
         #: For each source, the items that it is to be asked for next.
-        self._stages: list[deque[_Started]] = [deque() for _ in self._chain.callers]
-        self._running: dict[Future[list[Answer]], tuple[int, list[_Started]]] = {}
+        self._stages: list[deque[BatchItem]] = [deque() for _ in self._chain.callers]
+        self._running: dict[Future[list[Answer]], tuple[int, list[BatchItem]]] = {}
 
     def look_up(self, misses: Sequence[tuple[Query, Kept]]) -> None:
         """Answer all of them into ``lookups``; whatever happens, every flight lands and every lease is given back."""
@@ -115,7 +96,7 @@ class Misses:
                 stage, items = work
                 queries = [item.query for item in items]
                 context = copy_context()
-                context.run(flights.take_off, self._deadline)
+                context.run(take_off, self._deadline)
                 call = partial(context.run, self._chain.ask, stage, queries, self._deadline, items[0].boarding.outlook)
                 self._running[pool.submit(_without_trace, call)] = work
             if not self._running:
@@ -124,7 +105,7 @@ class Misses:
             for future in done:
                 self._take_in(*self._running.pop(future), future.result())
 
-    def _next_work(self) -> tuple[int, list[_Started]] | None:
+    def _next_work(self) -> tuple[int, list[BatchItem]] | None:
         """Return a source's place and the items to ask it for: what is under way goes before what has not begun."""
         for stage in range(len(self._stages) - 1, 0, -1):
             if self._stages[stage]:
@@ -137,11 +118,11 @@ class Misses:
                 return None
         return (0, self._take(0)) if self._stages[0] else None
 
-    def _take(self, stage: int) -> list[_Started]:
+    def _take(self, stage: int) -> list[BatchItem]:
         queue = self._stages[stage]
         return [queue.popleft() for _ in range(min(len(queue), self._chain.callers[stage].source.batch_size))]
 
-    def _take_in(self, stage: int, items: list[_Started], answers: Sequence[Answer]) -> None:
+    def _take_in(self, stage: int, items: list[BatchItem], answers: Sequence[Answer]) -> None:
         """Pass an item on to the next source, or settle it."""
         for item, answer in zip(items, answers, strict=True):
             item.answers.append(answer)
@@ -151,7 +132,7 @@ class Misses:
             else:
                 self._settle(item)
 
-    def _settle(self, item: _Started) -> None:
+    def _settle(self, item: BatchItem) -> None:
         boarding = item.boarding
         search = self._chain.conclude(item.answers, self._deadline)
         lookup, is_for_all = boarding.fill.conclude(
@@ -161,7 +142,7 @@ class Misses:
             boarding.share(lookup)
         self._end(item, lookup)
 
-    def _end(self, item: _Started, lookup: Lookup | None) -> None:
+    def _end(self, item: BatchItem, lookup: Lookup | None) -> None:
         del self._started[item.query.item_id]
         item.boarding.end()
         if lookup is not None:
@@ -195,12 +176,12 @@ class Misses:
             if self._deadline.has_passed:
                 self.lookups[query.item_id] = fill.past_deadline(kept)
                 continue
-            boarding = flights.board(fill, kept, outlook)
+            boarding = board(fill, kept, outlook)
             if isinstance(boarding, Flight):
                 self._others.fly(query, kept, boarding)
                 continue
-            self._started[query.item_id] = _Started(boarding, kept.entry)
-            if self._others.is_fruitless(query) or flights.take_lease(boarding):
+            self._started[query.item_id] = BatchItem(boarding, kept.entry)
+            if self._others.is_fruitless(query) or take_lease(boarding):
                 boarded.append((boarding, kept))
             else:
                 self._others.have_lease(query, kept, boarding.gate)
@@ -216,7 +197,7 @@ class Misses:
             lookup = self._fill(query).without_call(refused, kept, is_stopped=said(query.item_id))
             self.lookups[query.item_id] = lookup
 
-    def _looked_again(self, boarded: list[tuple[Boarding, Kept]]) -> Iterable[_Started]:
+    def _looked_again(self, boarded: list[tuple[Boarding, Kept]]) -> Iterable[BatchItem]:
         """Read the shared ones again in one round trip; yield the items that still have to be fetched."""
         shared = [boarding.fill.query for boarding, _ in boarded if boarding.flight is not None]
         again = dict(zip((query.item_id for query in shared), self._entries.look_many(shared), strict=True))
@@ -226,7 +207,7 @@ class Misses:
             if now is None or self._still_to_fetch(item, now):
                 yield item
 
-    def _still_to_fetch(self, item: _Started, now: Kept) -> bool:
+    def _still_to_fetch(self, item: BatchItem, now: Kept) -> bool:
         boarding = item.boarding
         if now.gate is None:
             boarding.leave()
@@ -242,7 +223,7 @@ class Misses:
         self._end(item, lookup)
         return False
 
-    def _ask_stop_list(self, items: list[_Started]) -> None:
+    def _ask_stop_list(self, items: list[BatchItem]) -> None:
         """One query for all of them, after their gates were read."""
         if not items:
             return

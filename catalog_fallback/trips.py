@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from catalog_fallback import clock, flights, stop_list
+from catalog_fallback.boarding import Boarding, board, board_unless_changed, join, land, under_way
 from catalog_fallback.cache import entries_of
 from catalog_fallback.entry_form import Kept
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import Flight
-from catalog_fallback.flights import Boarding
 from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
@@ -48,7 +48,7 @@ class Trip:
         entry = self._kept.entry
         if entry is not None and entry != self._seen and entry.expires_at > clock.wall():
             return None  # that is for the database to confirm
-        joined = flights.join(self._fill, self._kept)
+        joined = join(self._fill, self._kept)
         if joined is None:
             return None
         flight, is_own = joined
@@ -62,7 +62,7 @@ class Trip:
         """Give up what was begun by :meth:`join`, unless it is flown: others need not wait for it."""
         own, self._own = self._own, None
         if own is not None:
-            flights.land(self._fill, self._kept, own)
+            land(self._fill, self._kept, own)
 
     def advance(self) -> Lookup | Flight:
         """Do what needs no waiting for this process's others: return the answer, or the flight to wait for.
@@ -112,7 +112,7 @@ class Trip:
         fill, kept = self._fill, self._kept
         step = None
         if self._own is None:
-            step = flights.under_way(fill, kept) or flights.board_unless_changed(fill, kept)
+            step = under_way(fill, kept) or board_unless_changed(fill, kept)
         if isinstance(step, Flight):
             return step
         if isinstance(step, Boarding):
@@ -121,7 +121,7 @@ class Trip:
         if refused is not None:
             return self._refused(fill.without_call(refused, kept))
         own, self._own = self._own, None
-        boarding = flights.board(fill, kept, outlook, own)
+        boarding = board(fill, kept, outlook, own)
         if isinstance(boarding, Flight):
             return boarding
         return flights.fly(boarding, kept.entry, self._seen)

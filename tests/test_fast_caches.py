@@ -14,7 +14,8 @@ from django.core.cache import BaseCache, caches
 from django.core.cache.backends.locmem import LocMemCache
 
 from catalog_fallback.cache_trouble import ERRORS_BEFORE_PAUSE
-from catalog_fallback.fast_caches import FastCache, Undecodable, fast_cache
+from catalog_fallback.fast_cache import FastCache, Undecodable
+from catalog_fallback.fast_caches import fast_cache
 from catalog_fallback.store import Store
 from tests import servers
 

@@ -17,7 +17,7 @@ from unittest import mock
 import pytest
 from hypothesis.stateful import run_state_machine_as_test
 
-from catalog_fallback import cache, classify, filling, flights, publishing
+from catalog_fallback import boarding, cache, classify, filling, flights, publishing, trips
 from tests.test_gate_machine import STARTS, GateMachine, hypothesis_settings
 
 
@@ -54,14 +54,14 @@ MUTANTS: dict[str, list[Change]] = {
     "that what an old view fetched is unchecked": [
         (filling.Fill, "_settle", "is_checked=not self.is_old_view", "is_checked=True")
     ],
-    "that an old view owns no flight": [(flights, "board", "fill.is_old_view or ", "")],
+    "that an old view owns no flight": [(trips, "board", "fill.is_old_view or ", "")],
     "the gate's token in the flight's name": [
-        (flights, "join", "(fill.query.entry_key, kept.gate)", "(fill.query.entry_key, '')"),
-        (flights, "under_way", "(fill.query.entry_key, kept.gate)", "(fill.query.entry_key, '')"),
-        (flights, "land", "kept.gate or ", ""),
-        (flights, "_join", "(fill.query.entry_key, gate)", "(fill.query.entry_key, '')"),
-        (flights, "_board_under_new_gate", "fill.query.entry_key, token", "fill.query.entry_key, ''"),
-        (flights.Boarding, "_name", "self.gate or ", ""),
+        (trips, "join", "(fill.query.entry_key, kept.gate)", "(fill.query.entry_key, '')"),
+        (trips, "under_way", "(fill.query.entry_key, kept.gate)", "(fill.query.entry_key, '')"),
+        (trips, "land", "kept.gate or ", ""),
+        (boarding, "_join", "(fill.query.entry_key, gate)", "(fill.query.entry_key, '')"),
+        (boarding, "_board_under_new_gate", "fill.query.entry_key, token", "fill.query.entry_key, ''"),
+        (boarding.Boarding, "_name", "self.gate or ", ""),
     ],
     "the lease": [(flights, "take_lease", "lease is not False", "True")],
     "a new token for each publish": [(publishing, "_write_gates", "new_token(", "'o' + '0' * 32 or new_token(")],

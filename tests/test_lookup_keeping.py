@@ -13,8 +13,8 @@ import pytest
 from catalog_fallback import refresh_ahead, services
 from catalog_fallback.cache import entries_of
 from catalog_fallback.fallback import Search
-from catalog_fallback.filling import entry_of
 from catalog_fallback.headers import Directives
+from catalog_fallback.keeping import entry_of
 from catalog_fallback.results import Lookup, State
 from tests import loopback as wire
 from tests import stores

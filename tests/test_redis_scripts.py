@@ -11,7 +11,8 @@ from unittest import mock
 import pytest
 from django.core.cache import BaseCache, caches
 
-from catalog_fallback import clock, flights, leases, services
+from catalog_fallback import clock, leases, services
+from catalog_fallback.boarding import Boarding, board
 from catalog_fallback.cache import EntryCache, entries_of
 from catalog_fallback.entry_form import new_token
 from catalog_fallback.filling import Fill
@@ -358,7 +359,7 @@ def test_whoever_sees_an_old_state_shares_nothing_under_a_new_gate(site: Site, r
     query = entries.query("P001")
     kept = entries.look(query)
     fill = Fill(query, entries, Deadline(clock.monotonic() + 5), is_old_view=True)
-    boarding = flights.board(fill, kept, fill.ask_guards()[0])
-    assert isinstance(boarding, flights.Boarding)
+    boarding = board(fill, kept, fill.ask_guards()[0])
+    assert isinstance(boarding, Boarding)
     assert (boarding.flight, boarding.lease) == (None, None)
     assert entries.read_gate(query) == boarding.gate
