@@ -17,23 +17,22 @@ from catalog_fallback import (
     batches,
     clock,
     conf,
+    explaining,
     publishing,
     refresh_ahead,
     stop_events,
-    stop_list,
     trips,
 )
 from catalog_fallback.batches import Lookups, past_deadline
 from catalog_fallback.cache import EntryCache, entries_of
-from catalog_fallback.entry_form import Kept, hit
-from catalog_fallback.fallback import chain_of
+from catalog_fallback.entry_form import Kept
 from catalog_fallback.guarding import guarded
 from catalog_fallback.guards import NOT_SET
+from catalog_fallback.item_ids import clean_ids, several
 from catalog_fallback.models import StopOrigin, StopReason
 from catalog_fallback.off_loop import Pool, in_thread
-from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.time_budget import Deadline, checked_budget, deadline, is_used_up, time_budget
-from catalog_fallback.results import Explanation, Lookup, SourceExplanation
+from catalog_fallback.results import Explanation, Lookup
 from catalog_fallback.signals import lookup_finished
 
 __all__ = [
@@ -152,7 +151,7 @@ async def afind_items(
     seconds = _seconds(catalog, budget)
     started_at = clock.monotonic()
     until = deadline(seconds, started_at)
-    ids = list(_several(item_ids))
+    ids = list(several(item_ids))
     find = partial(_find_items, ids, catalog, language, vary, refresh, started_at, until)
     found = await in_thread(find, until, Pool.WAITING)
     # Without a free thread the time is over now, and it asks nobody any more.
@@ -173,7 +172,7 @@ def _find_items(
     until: Deadline,
 ) -> dict[str, Lookup]:
     entries = _entries(catalog)
-    queries = {query.item_id: query for query in (entries.query(each, language, vary) for each in _several(item_ids))}
+    queries = {query.item_id: query for query in (entries.query(each, language, vary) for each in several(item_ids))}
     found = aftermath.of_many(queries, batches.look_up(queries, until, refresh=refresh))
     lookups = Lookups(entries.config, queries, found)
     for lookup in lookups.values():
@@ -198,20 +197,7 @@ def explain_item(
 
     ``is_stopped`` is None when the database cannot be asked. Raises what :func:`find_item` raises for bad arguments.
     """
-    entries = _entries(catalog)
-    query = entries.query(item_id, language, vary)
-    entry = entries.look(query).entry
-    chain = chain_of[entries.config.alias]
-    outlook = chain.look()
-    sources = tuple(_explained(caller.config.alias, caller.refusal(outlook)) for caller in chain.callers)
-    kept = hit(query, entry) if entry is not None and entry.expires_at > clock.wall() else None
-    return Explanation(query.item_id, catalog, stop_list.is_stopped(query), kept, sources)
-
-
-def _explained(alias: str, refusal: Refusal | None) -> SourceExplanation:
-    if refusal is None:
-        return SourceExplanation(alias, True, "ok")
-    return SourceExplanation(alias, False, refusal.reason, refusal.retry_after)
+    return explaining.explain(_entries(catalog).query(item_id, language, vary))
 
 
 def invalidate_item(item_id: str, *, catalog: str = "default", reason: str = "") -> int:
@@ -226,7 +212,7 @@ def invalidate_items(item_ids: Iterable[str], *, catalog: str = "default", reaso
     is forgotten, UnknownCatalog, and InvalidationFailed when the cache did not confirm or the stop list could not be
     read.
     """
-    ids = _clean_ids(item_ids, catalog)
+    ids = clean_ids(item_ids, catalog)
     if ids:
         publishing.publish(catalog, ids, reason=reason)
     return len(ids)
@@ -238,7 +224,7 @@ def invalidating(item_id: str, *, catalog: str = "default", reason: str = "") ->
 
     If forgetting fails, InvalidationFailed is raised, chained to the block's own exception.
     """
-    clean_id = _clean_ids((item_id,), catalog)[0]
+    clean_id = clean_ids((item_id,), catalog)[0]
     try:
         yield
     finally:
@@ -284,7 +270,7 @@ def stop_items(
         origin=origin,
         stopped_by_id=stopped_by_id,
     )
-    return stop_events.apply(event, _clean_ids(item_ids, catalog))
+    return stop_events.apply(event, clean_ids(item_ids, catalog))
 
 
 def release_item(item_id: str, *, catalog: str = "default", note: str = "", event_at: datetime | None = None) -> int:
@@ -309,7 +295,7 @@ def release_items(
     event = stop_events.make(
         catalog, is_active=False, note=note, event_at=event_at, origin=origin, stopped_by_id=stopped_by_id
     )
-    return stop_events.apply(event, _clean_ids(item_ids, catalog))
+    return stop_events.apply(event, clean_ids(item_ids, catalog))
 
 
 def take_notice(
@@ -328,7 +314,7 @@ def take_notice(
     :func:`invalidate_items` raise.
     """
     is_stop = conf.catalog(catalog).on_deleted == "stop" if stop is None else stop
-    ids = _clean_ids(item_ids, catalog)
+    ids = clean_ids(item_ids, catalog)
     if is_stop:
         stop_items(ids, catalog=catalog, reason=reason, note=note, event_at=event_at, origin=origin)
     else:
@@ -339,16 +325,3 @@ def take_notice(
 def _entries(catalog: str) -> EntryCache:
     """The entries of a catalog; also refuses what no dict takes as a key, a list say."""
     return entries_of[conf.catalog(catalog).alias]
-
-
-def _clean_ids(item_ids: Iterable[str], catalog: str) -> list[str]:
-    """Return the different IDs in their normal form and in the order given."""
-    config = conf.catalog(catalog)
-    return list(dict.fromkeys(config.clean_id(item_id) for item_id in _several(item_ids)))
-
-
-def _several(item_ids: Iterable[str]) -> Iterable[str]:
-    if isinstance(item_ids, (str, bytes)) or not isinstance(item_ids, Iterable):
-        shown = f"the string {item_ids[:40]!r}" if isinstance(item_ids, str) else f"a {type(item_ids).__name__}"
-        raise TypeError(f"item_ids: a list of IDs is needed, or another iterable of strings, not {shown}.")
-    return item_ids

@@ -7,7 +7,6 @@ goes through the ``…_or_raise`` methods, which ignore the pause.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import Any, TypeVar
 
 from django.core.cache import BaseCache
@@ -134,19 +133,19 @@ class Store:
 
         In one round trip on Redis. Returns whether ``deleted`` was deleted, too.
         """
-        if self._backend.fast is None or touched is deleted is None:
+        fast = self._backend.fast
+        if fast is None or touched is deleted is None:
             self.set(key, value, ttl)
             if touched is not None:
                 self.touch(touched, touched_ttl)
             return False
         life, touched_life = whole_seconds(ttl), whole_seconds(touched_ttl)
-        return self._attempt(partial(self._fast_set_and_touch, key, value, life, touched, touched_life, deleted), False)
 
-    def _fast_set_and_touch(self, *arguments: Any) -> bool:
-        fast = self._backend.fast
-        assert fast is not None
-        fast.set_and_touch(*arguments)
-        return arguments[-1] is not None
+        def write() -> bool:
+            fast.set_and_touch(key, value, life, touched, touched_life, deleted)
+            return deleted is not None
+
+        return self._attempt(write, False)
 
     @property
     def runs_scripts(self) -> bool:

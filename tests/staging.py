@@ -4,7 +4,7 @@ Each runs in a thread of its own, but only one at a time, and each stands still 
 the stop list and the upstream until :meth:`Stage.resume` lets it go on to the next one. Nothing sleeps.
 
 The database is a model: committed rows, and the snapshot of whoever looks at an old state. The functions of
-``stop_list`` that ask a real one are replaced; ``tests/test_transactions.py`` is about those.
+``stop_list`` and ``publishing`` that ask a real one are replaced; ``tests/test_transactions.py`` is about those.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from unittest import mock
 
 from django.test import override_settings
 
-from catalog_fallback import clock, conf, flight_table, flights, isolation, stop_list
+from catalog_fallback import after_commit, boarding, clock, conf, flight_table, isolation, publishing, stop_list
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.queries import Query
 from catalog_fallback.results import NoReply, Reply
@@ -274,7 +274,7 @@ class _Connection:
         return _has_snapshot()
 
 
-def _after_commit(connection: object, changes: Mapping[str, list[str]], reason: str) -> None:
+def _after_commit(connection: object, changes: Mapping[str, list[str]], reason: str, publish: object) -> None:
     """What a real transaction publishes once more after its commit is the machine's business."""
 
 
@@ -297,30 +297,31 @@ def staged(on_join: Callable[[Actor, Any], None] = lambda actor, name: None) -> 
     ``on_join`` is told of each flight that somebody begins.
     """
     stage.__init__()  # type: ignore[misc]
-    patched = {
-        "is_stopped": _is_stopped,
-        "ask": _ask,
-        "sees_old_state": _has_snapshot,
-        "database": lambda: "default",
-        "connections": {"default": _Connection()},
-        "_in_transaction": _has_snapshot,
-        "_publish_after_commit": _after_commit,
-        "_state": _state,
-        "_confirm": lambda *_: None,
-        "_take_along": lambda *_: None,
-    }
+    patched = [
+        (stop_list, "is_stopped", _is_stopped),
+        (stop_list, "ask", _ask),
+        (stop_list, "sees_old_state", _has_snapshot),
+        (publishing, "sees_old_state", _has_snapshot),
+        (publishing, "database", lambda: "default"),
+        (publishing, "connections", {"default": _Connection()}),
+        (publishing, "is_in_transaction", _has_snapshot),
+        (after_commit, "publish", _after_commit),
+        (publishing, "_state", _state),
+        (publishing, "_confirm", lambda *_: None),
+        (publishing, "_take_along", lambda *_: None),
+        (boarding, "table", FlightTables(on_join)),
+    ]
     with ExitStack() as stack:
         frozen = stack.enter_context(FrozenClock())
         caches = {"default": {"BACKEND": "tests.staging.StagedCache", "LOCATION": LOCATION}}
         stack.enter_context(override_settings(CATALOG_FALLBACK=SETTINGS, CACHES=caches))
         stack.callback(logging.disable, logging.root.manager.disable)
         logging.disable()
-        for name, replacement in patched.items():
-            stack.enter_context(mock.patch.object(stop_list, name, replacement))
+        for owner, name, replacement in patched:
+            stack.enter_context(mock.patch.object(owner, name, replacement))
         stack.enter_context(mock.patch.object(isolation.Isolation, "ask", return_value=frozenset()))
         threads = SimpleNamespace(Event=StagedEvent, Lock=threading.Lock)
         stack.enter_context(mock.patch.object(flight_table, "threading", threads))
-        stack.enter_context(mock.patch.object(flights, "table", FlightTables(on_join)))
         stack.enter_context(mock.patch.object(clock, "sleep", _staged_sleep(frozen)))
         stack.callback(conf.forget)
         yield frozen

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from catalog_fallback import clock, flights, publishing, services
+from catalog_fallback import boarding, clock, publishing, services
 from catalog_fallback.cache import entries_of
 from catalog_fallback.results import Lookup, NoReply, Reply
 from tests import staging, stores
@@ -194,7 +194,7 @@ class GateMachine(RuleBasedStateMachine):
             else:
                 self.run_to_end(ready[0])
         assert not self.active, f"never ends: {self.active}"
-        assert len(flights.table) == 0, "a flight never landed"
+        assert len(boarding.table) == 0, "a flight never landed"
         self.history.judge_marks()
 
     # -------------------------------------------------------------------------------------------- how it is done

@@ -14,13 +14,12 @@ counts only in that generation. Nothing here holds a lock while it talks to a st
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from catalog_fallback import clock
 from catalog_fallback.configuration import BreakerConfig
-from catalog_fallback.log_events import fields
+from catalog_fallback.resilience.breaker_news import BreakerNews, OnChange
 from catalog_fallback.resilience.breaker_permit import LATE, BreakerPermit
 from catalog_fallback.resilience.breaker_record import BreakerState, Record, record_of
 from catalog_fallback.resilience.failure_counts import FailureCounts
@@ -30,11 +29,6 @@ from catalog_fallback.resilience.probe_slots import MARGIN, ProbeSlots, Slot
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.store import Store, count
 from catalog_fallback.resilience.views import read
-
-logger = logging.getLogger("catalog_fallback")
-
-#: Called by the process that made a change, once: old state, new state, reason.
-OnChange = Callable[[BreakerState, BreakerState, str], None]
 
 #: Shortest life of a record.
 _HOUR = 3600.0
@@ -58,8 +52,7 @@ class CircuitBreaker:
     ) -> None:
         self._config = config
         self._store = store
-        self._names = names
-        self._on_change = on_change
+        self._news = BreakerNews(names, on_change)
         self._head = names.key("breaker")
         self._life = max(_HOUR, 2 * config.max_open_for, 2 * config.open_for)
         self._chain = Generations(store, self._head, self._life, self._keys_that_count)
@@ -86,14 +79,7 @@ class CircuitBreaker:
         self._chain.remember(found)
         if self._chain.last["g"] != FIRST or before["g"] == FIRST:
             return
-        last = record_of(before)
-        if last.state is not BreakerState.CLOSED:
-            logger.warning(
-                "Circuit breaker %s was %s; the store has lost it: closed.",
-                self._names,
-                last.state,
-                extra=self._fields("breaker_lost", last.state, BreakerState.CLOSED, "lost_by_the_store"),
-            )
+        self._news.is_lost(record_of(before))
 
     def record(self, found: Mapping[str, Any]) -> Record:
         """Return the state; takes no permit. An open record whose time is over stays until somebody calls."""
@@ -228,36 +214,12 @@ class CircuitBreaker:
         if successor is None:
             return None
         if successor.is_mine:
-            self._tell(old.state, new)
+            self._news.has_changed(old.state, new)
         return successor.is_mine
-
-    def _tell(self, old: BreakerState, new: Record) -> None:
-        if old is new.state:
-            return
-        level = logging.WARNING if new.state is BreakerState.OPEN else logging.INFO
-        logger.log(
-            level,
-            "Circuit breaker %s: %s → %s (%s).",
-            self._names,
-            old,
-            new.state,
-            new.reason,
-            extra=self._fields("breaker_changed", old, new.state, new.reason),
-        )
-        if self._on_change is None:
-            return
-        try:
-            self._on_change(old, new.state, new.reason)
-        except Exception:
-            logger.exception("A listener of circuit breaker %s raised.", self._names)
-
-    def _fields(self, event: str, old: BreakerState, new: BreakerState, reason: str) -> dict[str, object]:
-        return fields(event, **self._names.as_fields(), old=old, new=new, reason=reason)
 
     def _drop(self, permit: BreakerPermit) -> None:
         self.late_results += 1
-        age = clock.monotonic() - permit.taken_at
-        logger.info("Circuit breaker %s: late result dropped (%.1f s old).", self._names, age)
+        self._news.is_late(permit)
 
     def _is_outdated(self, permit: BreakerPermit, found: Mapping[str, Any]) -> bool:
         return permit.is_late or permit.generation != self.record(found).generation

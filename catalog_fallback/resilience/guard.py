@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from catalog_fallback.configuration import BreakerConfig, GuardConfig, RateLimitConfig, SourceConfig
+from catalog_fallback.resilience.breaker_news import OnChange
 from catalog_fallback.resilience.breaker_permit import LATE
 from catalog_fallback.resilience.breaker_record import BreakerState, Record
 from catalog_fallback.resilience.bulkhead import Bulkhead
-from catalog_fallback.resilience.circuit_breaker import CircuitBreaker, OnChange
+from catalog_fallback.resilience.circuit_breaker import CircuitBreaker
 from catalog_fallback.resilience.cool_down import CoolDown
 from catalog_fallback.resilience.generations import FIRST
 from catalog_fallback.resilience.keys import Names

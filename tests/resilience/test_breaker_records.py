@@ -139,7 +139,7 @@ def test_a_listener_that_raises_is_logged(store: FaultyStore, caplog: pytest.Log
     def broken(*_: object) -> None:
         raise ValueError("listener")
 
-    process.breaker._on_change = broken
+    process.breaker._news._on_change = broken
     process.calls("FFF")
     assert caplog.messages[-1] == "A listener of circuit breaker default/primary raised."
     assert caplog.records[-1].exc_info is not None

@@ -28,7 +28,7 @@ def test_polly_2953_a_listener_may_use_the_breaker_or_raise(
             process.breaker.reset()
         raise ValueError("listener")
 
-    process.breaker._on_change = meddle
+    process.breaker._news._on_change = meddle
     ended = threading.Thread(target=process.calls, args=("FFF",), daemon=True)
     ended.start()
     ended.join(10)
@@ -40,7 +40,7 @@ def test_polly_2953_a_listener_may_use_the_breaker_or_raise(
 def test_no_listener_is_fine(store: FaultyStore) -> None:
     """Nobody has to listen."""
     process = Process(store)
-    process.breaker._on_change = None
+    process.breaker._news._on_change = None
     process.calls("FFF")
     assert process.state is OPEN
 
