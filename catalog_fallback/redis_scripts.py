@@ -44,6 +44,8 @@ _DONE, _UNMET = 1, 0
 _REFUSALS = frozenset({"NoPermissionError", "ResponseError"})
 #: What it says with the same class, and would of a plain operation too: it will run scripts again.
 _PASSING = re.compile(r"\b(BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|TRYAGAIN)\b")
+#: What a cluster says of keys in several slots, also to a client that takes it for one server.
+_OTHER_SLOT = "same slot"
 
 
 class RedisAccess(NamedTuple):
@@ -136,9 +138,12 @@ class RedisScripts:
         try:
             return _evaluated(client, text, words)
         except Exception as error:
-            if type(error).__name__ not in _REFUSALS or _PASSING.search(str(error)):
+            if _OTHER_SLOT in str(error):
+                self.takes_any_keys = False
+            elif type(error).__name__ in _REFUSALS and not _PASSING.search(str(error)):
+                self.are_refused = True
+            else:
                 raise
-            self.are_refused = True
             return None
 
 

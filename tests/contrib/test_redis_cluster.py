@@ -49,6 +49,29 @@ def answer_each(request: wire.Wire) -> None:
 
 
 @pytest.fixture
+def single_node() -> Iterator[Cluster]:
+    """A cluster that looks like one server: a single node has every slot, as behind some providers' endpoints."""
+    with running_cluster(1) as cluster:
+        yield cluster
+
+
+@pytest.mark.parametrize("backend", [DJANGO_REDIS, DJANGO])
+@pytest.mark.django_db(transaction=True)
+def test_a_plain_client_of_a_single_node_looks_at_the_guards_by_itself(
+    site: Site, single_node: Cluster, backend: str
+) -> None:
+    """What names keys of two slots is refused there: noticed once, and no trouble of the cache."""
+    site.cache_in(backend, LOCATION=single_node.urls[0], KEY_PREFIX=uuid.uuid4().hex)
+    site.say(answer_each)
+    single_node.reset_counts()
+    assert [site.find(item_id).state for item_id in MANY[:5]] == ["found"] * 5
+    store = entries_of["default"].store
+    assert (store.runs_scripts, store.is_in_trouble) == (True, False)
+    assert single_node.errors().get("CROSSSLOT") == 1
+    assert [site.find(item_id).cache for item_id in MANY[:5]] == ["hit"] * 5
+
+
+@pytest.fixture
 def clustered(site: Site, redis_cluster: Cluster) -> Site:
     """A site on the cluster that all tests share, whose first catalog has every item."""
     use(site, redis_cluster)
