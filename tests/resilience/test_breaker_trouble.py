@@ -113,7 +113,20 @@ def test_an_eviction_while_open_closes_it_and_is_logged(
     with caplog.at_level(logging.WARNING, "catalog_fallback"):
         assert process.state is CLOSED
         assert process.state is CLOSED
-    assert caplog.text.count("the store has lost it") == 1
+    (lost,) = caplog.records
+    assert (lost.levelname, lost.getMessage()) == (
+        "WARNING",
+        "Circuit breaker default/primary was open; the store has lost it: closed.",
+    )
+    told = {name: vars(lost)[name] for name in ("event", "catalog", "source", "old", "new", "reason")}
+    assert told == {
+        "event": "breaker_lost",
+        "catalog": "default",
+        "source": "primary",
+        "old": "open",
+        "new": "closed",
+        "reason": "lost_by_the_store",
+    }
     process.calls("FFF")
     assert process.state is OPEN
 
