@@ -16,7 +16,7 @@ from typing import Any, Final
 from django.db import Error as DatabaseError
 from django.utils.translation import gettext as _
 
-from catalog_fallback import clock, conf, services, signatures
+from catalog_fallback import clock, conf, invalidations, signatures
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.exceptions import InvalidationFailed, InvalidItemID
 from catalog_fallback.log_events import fields
@@ -135,24 +135,24 @@ def apply(config: CatalogConfig, notice: Notice) -> Applied | Refused:
 
 
 def _deleted(catalog: str, notice: Notice, item_ids: Sequence[str]) -> int:
-    return services.take_notice(
+    return invalidations.take_notice(
         item_ids, catalog=catalog, reason=notice.reason, note=notice.note, event_at=notice.event_at
     )
 
 
 def _stopped(catalog: str, notice: Notice, item_ids: Sequence[str]) -> int:
-    return services.take_notice(
+    return invalidations.take_notice(
         item_ids, catalog=catalog, stop=True, reason=notice.reason, note=notice.note, event_at=notice.event_at
     )
 
 
 def _released(catalog: str, notice: Notice, item_ids: Sequence[str]) -> int:
-    services.release_items(item_ids, catalog=catalog, event_at=notice.event_at, origin=StopOrigin.NOTICE)
+    invalidations.release_items(item_ids, catalog=catalog, event_at=notice.event_at, origin=StopOrigin.NOTICE)
     return len(item_ids)
 
 
 def _updated(catalog: str, notice: Notice, item_ids: Sequence[str]) -> int:
-    return services.invalidate_items(item_ids, catalog=catalog, reason="updated")
+    return invalidations.invalidate_items(item_ids, catalog=catalog, reason="updated")
 
 
 #: What each type of notice does; every other type is taken and ignored.

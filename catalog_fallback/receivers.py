@@ -9,7 +9,7 @@ from typing import Any
 from django.db.models.signals import post_delete, post_save, pre_save
 from django.dispatch import receiver
 
-from catalog_fallback import operating, publishing, services
+from catalog_fallback import invalidations, operating, publishing
 from catalog_fallback.models import CatalogSource, StopOrigin, StoppedItem
 from catalog_fallback.signals import deletion_notice, stop_list_changed
 
@@ -62,9 +62,9 @@ def take_notice(
 ) -> int:
     """Forget or stop what the site says was deleted; return the number of IDs.
 
-    Whatever the services raise goes to the sender, who then knows that the notice was not applied.
+    What is raised goes to the sender, who then knows that the notice was not applied.
     """
     if (item_id is None) == (item_ids is None):
         raise TypeError("deletion_notice takes either item_id or item_ids.")
     ids = (item_id,) if item_id is not None else item_ids or ()
-    return services.take_notice(ids, catalog=catalog, stop=stop, event_at=event_at, origin=StopOrigin.NOTICE)
+    return invalidations.take_notice(ids, catalog=catalog, stop=stop, event_at=event_at, origin=StopOrigin.NOTICE)

@@ -1,15 +1,13 @@
-"""The public verbs: look up, forget, stop.
+"""The public verbs: look up, explain, forget, stop, guard.
 
 Lookups return values; only bad arguments raise. Invalidations raise when they are not confirmed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from functools import partial
-from typing import Any
 
 from catalog_fallback import (
     aftermath,
@@ -18,9 +16,7 @@ from catalog_fallback import (
     clock,
     conf,
     explaining,
-    publishing,
     refresh_ahead,
-    stop_events,
     trips,
 )
 from catalog_fallback.batches import Lookups, past_deadline
@@ -28,8 +24,16 @@ from catalog_fallback.cache import EntryCache, entries_of
 from catalog_fallback.entry_form import Kept
 from catalog_fallback.guarding import guarded
 from catalog_fallback.guards import NOT_SET
-from catalog_fallback.item_ids import clean_ids, several
-from catalog_fallback.models import StopOrigin, StopReason
+from catalog_fallback.invalidations import (
+    invalidate_item,
+    invalidate_items,
+    invalidating,
+    release_item,
+    release_items,
+    stop_item,
+    stop_items,
+)
+from catalog_fallback.item_ids import several
 from catalog_fallback.off_loop import Pool, in_thread
 from catalog_fallback.resilience.time_budget import Deadline, checked_budget, deadline, is_used_up, time_budget
 from catalog_fallback.results import Explanation, Lookup
@@ -198,128 +202,6 @@ def explain_item(
     ``is_stopped`` is None when the database cannot be asked. Raises what :func:`find_item` raises for bad arguments.
     """
     return explaining.explain(_entries(catalog).query(item_id, language, vary))
-
-
-def invalidate_item(item_id: str, *, catalog: str = "default", reason: str = "") -> int:
-    """Forget one item, in every language and variant; see :func:`invalidate_items`."""
-    return invalidate_items((item_id,), catalog=catalog, reason=reason)
-
-
-def invalidate_items(item_ids: Iterable[str], *, catalog: str = "default", reason: str = "") -> int:
-    """Forget items, in every language and variant; fetches in flight are not kept either.
-
-    Works at once, inside a transaction too. Returns the number of different IDs. Raises InvalidItemID before anything
-    is forgotten, UnknownCatalog, and InvalidationFailed when the cache did not confirm or the stop list could not be
-    read.
-    """
-    ids = clean_ids(item_ids, catalog)
-    if ids:
-        publishing.publish(catalog, ids, reason=reason)
-    return len(ids)
-
-
-@contextmanager
-def invalidating(item_id: str, *, catalog: str = "default", reason: str = "") -> Iterator[None]:
-    """Forget the item on leaving the block, also when the block raises: the write may have been applied.
-
-    If forgetting fails, InvalidationFailed is raised, chained to the block's own exception.
-    """
-    clean_id = clean_ids((item_id,), catalog)[0]
-    try:
-        yield
-    finally:
-        invalidate_item(clean_id, catalog=catalog, reason=reason)
-
-
-def stop_item(
-    item_id: str,
-    *,
-    catalog: str = "default",
-    reason: str = StopReason.WITHDRAWN,
-    note: str = "",
-    event_at: datetime | None = None,
-) -> int:
-    """Put one item on the stop list; see :func:`stop_items`."""
-    return stop_items((item_id,), catalog=catalog, reason=reason, note=note, event_at=event_at)
-
-
-def stop_items(
-    item_ids: Iterable[str],
-    *,
-    catalog: str = "default",
-    reason: str = StopReason.WITHDRAWN,
-    note: str = "",
-    event_at: datetime | None = None,
-    origin: str = StopOrigin.CODE,
-    stopped_by_id: Any = None,
-) -> int:
-    """Put items on the stop list: they are neither fetched nor shown, whatever a cache or a source still holds.
-
-    ``event_at`` (aware; None is now) orders events: one that is older than what is known of an ID changes nothing.
-    Published at once outside a transaction, after the commit inside one. Returns how many IDs changed.
-
-    Raises InvalidItemID and ValueError before anything is written, UnknownCatalog, and, outside a transaction,
-    InvalidationFailed when the cache did not confirm it; the rows stay and can be published again.
-    """
-    event = stop_events.make(
-        catalog,
-        is_active=True,
-        reason=reason,
-        note=note,
-        event_at=event_at,
-        origin=origin,
-        stopped_by_id=stopped_by_id,
-    )
-    return stop_events.apply(event, clean_ids(item_ids, catalog))
-
-
-def release_item(item_id: str, *, catalog: str = "default", note: str = "", event_at: datetime | None = None) -> int:
-    """Take one item off the stop list; see :func:`release_items`."""
-    return release_items((item_id,), catalog=catalog, note=note, event_at=event_at)
-
-
-def release_items(
-    item_ids: Iterable[str],
-    *,
-    catalog: str = "default",
-    note: str = "",
-    event_at: datetime | None = None,
-    origin: str = StopOrigin.CODE,
-    stopped_by_id: Any = None,
-) -> int:
-    """Take items off the stop list; their rows stay, inactive, so that older events which arrive late change nothing.
-
-    Arguments, result and exceptions are those of :func:`stop_items`. An ID that was not stopped counts too: its release
-    is remembered.
-    """
-    event = stop_events.make(
-        catalog, is_active=False, note=note, event_at=event_at, origin=origin, stopped_by_id=stopped_by_id
-    )
-    return stop_events.apply(event, clean_ids(item_ids, catalog))
-
-
-def take_notice(
-    item_ids: Iterable[str],
-    *,
-    catalog: str = "default",
-    stop: bool | None = None,
-    reason: str = StopReason.WITHDRAWN,
-    note: str = "",
-    event_at: datetime | None = None,
-    origin: str = StopOrigin.NOTICE,
-) -> int:
-    """Apply a deletion notice: stop the items or forget them. ``stop`` None does what ON_DELETED says.
-
-    ``reason`` and ``note`` are those of a stop. Returns the number of different IDs; raises what :func:`stop_items` and
-    :func:`invalidate_items` raise.
-    """
-    is_stop = conf.catalog(catalog).on_deleted == "stop" if stop is None else stop
-    ids = clean_ids(item_ids, catalog)
-    if is_stop:
-        stop_items(ids, catalog=catalog, reason=reason, note=note, event_at=event_at, origin=origin)
-    else:
-        invalidate_items(ids, catalog=catalog, reason="deleted")
-    return len(ids)
 
 
 def _entries(catalog: str) -> EntryCache:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catalog_fallback import services
+from catalog_fallback import invalidations, services
 from catalog_fallback.exceptions import InvalidItemID, UnknownCatalog
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.services import guarded
@@ -62,7 +62,7 @@ OF_ONE_ITEM: dict[str, Verb] = {
     "invalidate_item": services.invalidate_item,
     "invalidate_items": lambda item_id, **kwargs: services.invalidate_items([item_id], **kwargs),
     "invalidating": _invalidating,
-    "take_notice": lambda item_id, **kwargs: services.take_notice([item_id], **kwargs),
+    "take_notice": lambda item_id, **kwargs: invalidations.take_notice([item_id], **kwargs),
 }
 OF_MANY: dict[str, Verb] = {
     "find_items": services.find_items,
@@ -70,7 +70,7 @@ OF_MANY: dict[str, Verb] = {
     "invalidate_items": services.invalidate_items,
     "stop_items": services.stop_items,
     "release_items": services.release_items,
-    "take_notice": services.take_notice,
+    "take_notice": invalidations.take_notice,
 }
 OF_A_CATALOG: dict[str, Verb] = {
     **{name: lambda verb=verb, **kwargs: verb("P001", **kwargs) for name, verb in OF_ONE_ITEM.items()},
