@@ -237,3 +237,12 @@ def test_h47_what_a_serializer_refuses_is_not_kept(shop: Shop, settings: Any, ca
             assert shop.find().reason == "source_error"
     shop.find(catalog="good")
     assert shop.find(catalog="good").cache == "hit"
+
+
+def test_hits_and_misses_are_counted(shop: Shop) -> None:
+    """Each lookup once, from nothing on."""
+    entries = entries_of["default"]
+    assert (entries.hits, entries.misses) == (0, 0)
+    for item_id in ("P001", "P001", "P002"):
+        shop.find(item_id)
+    assert (entries.hits, entries.misses) == (1, 2)
