@@ -113,9 +113,12 @@ class Caller:
             rules = directives(reply.headers)
         return [self._answer(verdict, elapsed, rules) for verdict in verdicts]
 
+    def _has_overrun(self, elapsed: float) -> bool:
+        return elapsed > self.config.timeout + OVERRUN
+
     def _tell_overrun(self, elapsed: float) -> None:
         """Say that an adapter went on past its limit: nobody can end a call from outside."""
-        if elapsed > self.config.timeout + OVERRUN:
+        if self._has_overrun(elapsed):
             catalog, source = self.config.catalog, self.config.alias
             about = fields("call_overran", catalog=catalog, source=source, seconds=elapsed)
             text = "Source %r of catalog %r took %.1f s for a call that was given %s s at most."
@@ -127,7 +130,10 @@ class Caller:
             permit.cancel()
             return
         timed_out = isinstance(reply, NoReply) and reply.reason == "timeout"
-        self.statistics.note(verdict, elapsed, timed_out=timed_out)
+        # That a call was cut off is noticed a moment later; it took its limit.
+        just_over = math.nextafter(self.config.timeout, math.inf)
+        seconds = elapsed if self._has_overrun(elapsed) else min(elapsed, just_over)
+        self.statistics.note(verdict, seconds, timed_out=timed_out)
         permit.settle(verdict, timed_out=timed_out)
         self.statistics.write_if_due()
 

@@ -58,7 +58,7 @@ class Chain:
         config = source.config
         names = Names(self.config.alias, config.alias, self.config.key_prefix, self.config.version)
         guard = Guard.of(config, names, self.stores, on_change=partial(self._changed, config.alias))
-        return Caller(source, guard, Statistics(self.stores.shared, names))
+        return Caller(source, guard, Statistics(self.stores.shared, names, config.timeout))
 
     def look(self) -> Outlook:
         """Look at all guards with one read; takes no permit."""

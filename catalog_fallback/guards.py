@@ -52,9 +52,13 @@ class Guards:
 
     def __init__(self, config: CatalogConfig) -> None:
         self._catalog = config
-        self._stores = Stores(store_of[config.state_cache])
+        self.stores = Stores(store_of[config.state_cache])
         self._lock = ProcessLock()
         self._made: dict[str, tuple[GuardConfig, Guard]] = {}
+
+    def configured(self) -> list[tuple[GuardConfig, Guard]]:
+        """Return the guards of GUARDS, in the order of the settings; others are known once they are used."""
+        return [self.get(alias) for alias in self._catalog.guards]
 
     def get(self, alias: str) -> tuple[GuardConfig, Guard]:
         """Return the guard of an alias and its settings; one that is not in GUARDS has the defaults."""
@@ -73,7 +77,7 @@ class Guards:
             logger.warning("Guard %r is not in GUARDS of %r: it has the defaults. %s", alias, self._catalog.alias, hint)
         config = known.get(alias) or GuardConfig(alias)
         names = Names(self._catalog.alias, alias, self._catalog.key_prefix, self._catalog.version, kind="guard")
-        return config, Guard.of(config, names, self._stores, on_change=partial(self._changed, alias))
+        return config, Guard.of(config, names, self.stores, on_change=partial(self._changed, alias))
 
     def _changed(self, alias: str, old: BreakerState, new: BreakerState, reason: str) -> None:
         """The breaker of a guard changed its state, and this process made the change."""

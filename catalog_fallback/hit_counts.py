@@ -38,6 +38,11 @@ class Answered:
         """Which part of the lookups had a kept answer; None where there were no lookups."""
         return self.hits / self.lookups if self.lookups else None
 
+    @property
+    def percent(self) -> int | None:
+        """The ratio as people are told it, everywhere the same."""
+        return None if self.ratio is None else round(self.ratio * 100)
+
     def __add__(self, other: Answered) -> Answered:
         return Answered(self.hits + other.hits, self.lookups + other.lookups)
 

@@ -63,11 +63,15 @@ class Applied:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The notice was not taken, or only in part: ``problem`` is a name of the table in ``problems``."""
+    """The notice was not taken, or only in part: ``problem`` is a name of the table in ``problems``.
+
+    ``error`` is what the cache or the database failed with, for our own eyes.
+    """
 
     problem: str
     detail: str
     members: Mapping[str, Any] = field(default_factory=dict)
+    error: Exception | None = None
 
     @property
     def may_succeed_later(self) -> bool:
@@ -126,7 +130,7 @@ def apply(config: CatalogConfig, notice: Notice) -> Applied | Refused:
         name = type(error).__name__
         about = fields("notice_failed", catalog=config.alias, reason=name)
         logger.error("Catalog %r: a deletion notice was not applied (%s).", config.alias, name, extra=about)
-        return Refused("not_applied", _("The notice could not be applied now. Send it again."))
+        return Refused("not_applied", _("The notice could not be applied now. Send it again."), error=error)
     except ValueError as error:
         return _malformed(told(error))
     if impossible:

@@ -7,6 +7,7 @@ few keys, whatever the traffic, and every one has a life.
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_left
 from collections import Counter, deque
@@ -53,21 +54,27 @@ class Calls:
     """Calls that were counted together.
 
     ``failures`` brought no answer (``temporary`` or ``stop``); ``timeouts`` are those of them that ran into their own
-    limit. ``latencies`` counts the calls of each class.
+    limit. ``latencies`` counts the calls of each class. ``limit`` is what a call may take at most, in seconds.
     """
 
     calls: int = 0
     failures: int = 0
     timeouts: int = 0
     latencies: Mapping[int, int] = field(default_factory=dict)
+    limit: float = field(default=math.inf, compare=False)
 
     def percentile(self, percent: float) -> float | None:
-        """Return the seconds within which so many percent of the calls ended, as exactly as the classes tell."""
+        """Return the seconds within which so many percent of the calls ended, as exactly as the classes tell.
+
+        That is more than the limit only where a call did not keep to it.
+        """
         rank, passed = self.calls * percent / 100, 0
         for place in sorted(self.latencies):
             calls = self.latencies[place]
             if passed + calls >= rank:
                 lower, upper = _limits(place)
+                if lower <= self.limit:
+                    upper = min(upper, self.limit)
                 return lower + (upper - lower) * (rank - passed) / calls
             passed += calls
         return None
@@ -85,10 +92,14 @@ class Figures(Calls):
 
 
 class Statistics:
-    """Counts the calls of one source in one store. Making one writes nothing."""
+    """Counts the calls of one source in one store. Making one writes nothing.
 
-    def __init__(self, store: Store, names: Names) -> None:
+    ``limit`` is what a call may take at most, in seconds.
+    """
+
+    def __init__(self, store: Store, names: Names, limit: float = math.inf) -> None:
         self._store = store
+        self._limit = limit
         self._head = names.key("stats")
         self._last = f"{self._head}:last"
         self._buckets = Buckets(WINDOW / _PIECES, back=_PIECES, ahead=1)
@@ -128,19 +139,21 @@ class Statistics:
         """Return the figures that were read; what is no figure is as good as missing."""
         window = self._buckets.window(self._buckets.number(clock.wall()))
         pieces = tuple(self._piece(bucket, found) for bucket in window)
-        whole = _sum(pieces)
+        whole = _sum(pieces, self._limit)
         return Figures(
             calls=whole.calls,
             failures=whole.failures,
             timeouts=whole.timeouts,
             latencies=whole.latencies,
+            limit=self._limit,
             last_failure=_failure(found.get(self._last)),
             pieces=_history(pieces) if whole.calls else (),
         )
 
     def _piece(self, bucket: int, found: Mapping[str, Any]) -> Calls:
         counted = ((place, _counted(found.get(self._key(bucket, place)))) for place in range(len(BOUNDS) + 1))
-        return _sum([Calls(*numbers, {place: numbers[0]}) for place, numbers in counted if numbers is not None])
+        parts = [Calls(*numbers, {place: numbers[0]}) for place, numbers in counted if numbers is not None]
+        return _sum(parts, self._limit)
 
     def write(self) -> None:
         """Write what was noted."""
@@ -175,7 +188,7 @@ def _limits(place: int) -> tuple[float, float]:
     return lower, BOUNDS[place] if place < len(BOUNDS) else lower
 
 
-def _sum(parts: Sequence[Calls]) -> Calls:
+def _sum(parts: Sequence[Calls], limit: float) -> Calls:
     latencies: Counter[int] = Counter()
     for part in parts:
         latencies.update(part.latencies)
@@ -184,6 +197,7 @@ def _sum(parts: Sequence[Calls]) -> Calls:
         failures=sum(part.failures for part in parts),
         timeouts=sum(part.timeouts for part in parts),
         latencies=latencies,
+        limit=limit,
     )
 
 

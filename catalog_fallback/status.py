@@ -14,8 +14,9 @@ from django.db import Error as DatabaseError
 from catalog_fallback import conf
 from catalog_fallback.cache import store_of
 from catalog_fallback.calling import Caller
-from catalog_fallback.configuration import CatalogConfig, SourceConfig
+from catalog_fallback.configuration import CatalogConfig, GuardConfig, SourceConfig
 from catalog_fallback.fallback import Chain, chain_of
+from catalog_fallback.guards import guards_of
 from catalog_fallback.hit_counts import Answered
 from catalog_fallback.models import CatalogSource
 from catalog_fallback.resilience.guard import GuardStatus
@@ -40,11 +41,20 @@ class SourceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherGuard:
+    """One guard of GUARDS, which stands around calls that are no lookups: its settings and its state."""
+
+    config: GuardConfig
+    guard: GuardStatus
+
+
+@dataclass(frozen=True, slots=True)
 class CatalogStatus:
     """One catalog. ``is_shared``: other processes see the same state; ``answers``: the cache that holds it works.
 
     Without an answer, what is shown is what this process knows by itself. ``disabled`` are the sources that the
-    settings switch off, ``disabled_rows`` the operator's rows of those of them that are isolated as well.
+    settings switch off, ``disabled_rows`` the operator's rows of those of them that are isolated as well. ``guards``
+    are those of GUARDS.
     """
 
     config: CatalogConfig
@@ -55,6 +65,7 @@ class CatalogStatus:
     answered: Answered
     disabled: tuple[SourceConfig, ...] = ()
     disabled_rows: tuple[CatalogSource, ...] = ()
+    guards: tuple[OtherGuard, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +121,21 @@ def _catalog(chain: Chain, view: View, rows: _Rows | None) -> CatalogStatus:
         answered=chain.hit_counts.of(view.found),
         disabled=disabled,
         disabled_rows=tuple(own[source.alias] for source in disabled if source.alias in own),
+        guards=_other_guards(config.alias, view),
     )
 
 
 def _source(caller: Caller, view: View, rows: Mapping[str, CatalogSource], *, is_isolated: bool) -> SourceStatus:
     guard = caller.guard.status(view, is_isolated=is_isolated)
     return SourceStatus(caller.config, guard, caller.statistics.of(view.found), rows.get(caller.config.alias))
+
+
+def _other_guards(catalog: str, view: View) -> tuple[OtherGuard, ...]:
+    guards = guards_of[catalog]
+    found = guards.configured()
+    if found and guards.stores.now is not view.store:  # each stands in for a store in trouble by itself
+        view = guards.stores.read([guard for _, guard in found])
+    return tuple(OtherGuard(config, guard.status(view)) for config, guard in found)
 
 
 def _views(chains: Sequence[Chain]) -> dict[str, View]:
@@ -140,6 +160,8 @@ def _by_store(chains: Sequence[Chain]) -> Iterable[tuple[Store, list[Chain]]]:
 
 def _read(store: Store, chains: Sequence[Chain]) -> View:
     readers = [caller.guard.patterns(store) for chain in chains for caller in chain.callers]
+    others = [guards_of[chain.config.alias] for chain in chains]
+    readers += [guard.patterns(store) for each in others if each.stores.now is store for _, guard in each.configured()]
     more = [key for chain in chains for key in (*chain.isolation.keys, *chain.hit_counts.keys())]
     # Figures are kept in the store that is shared, and in no other.
     counted = (caller.statistics for chain in chains if store is chain.stores.shared for caller in chain.callers)

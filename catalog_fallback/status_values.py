@@ -11,10 +11,12 @@ from types import MappingProxyType
 from typing import Any
 
 from catalog_fallback import clock
+from catalog_fallback.configuration import GuardConfig, SourceConfig
 from catalog_fallback.models import CatalogSource
+from catalog_fallback.resilience.guard import GuardStatus
 from catalog_fallback.results import Outcome
 from catalog_fallback.statistics import WINDOW, Calls, Figures
-from catalog_fallback.status import CatalogStatus, Overview, SourceStatus
+from catalog_fallback.status import CatalogStatus, OtherGuard, Overview, SourceStatus
 
 #: The latencies that are shown, in percent of the calls.
 PERCENTILES = (50, 95, 99)
@@ -50,6 +52,7 @@ def catalog_values(status: CatalogStatus) -> dict[str, Any]:
         },
         "sources": [_source(source) for source in status.sources],
         "disabled": [source.alias for source in status.disabled],
+        "guards": [_other_guard(guard) for guard in status.guards],
         "waits": {
             "sources": dict(waits.calls),
             "all_calls": waits.all_calls,
@@ -62,9 +65,25 @@ def catalog_values(status: CatalogStatus) -> dict[str, Any]:
 
 
 def _source(source: SourceStatus) -> dict[str, Any]:
-    guard, refusal, cool_down, row = source.guard, source.guard.refusal, source.guard.cool_down, source.isolated
+    cool_down, row = source.guard.cool_down, source.isolated
     return {
         "source": source.config.alias,
+        **_state(source.guard),
+        "isolated": None if row is None else _row(row),
+        "calls": _calls(source.figures),
+        "cool_down": None if cool_down is None else cool_down.retry_after,
+        "cool_down_after": None if cool_down is None else COOL_DOWN_KINDS.get(cool_down.kind),
+        **_limits(source.config, source.guard),
+    }
+
+
+def _other_guard(status: OtherGuard) -> dict[str, Any]:
+    return {"guard": status.config.alias, **_state(status.guard), **_limits(status.config, status.guard)}
+
+
+def _state(guard: GuardStatus) -> dict[str, Any]:
+    refusal = guard.refusal
+    return {
         "state": str(guard.state),
         "reason": guard.reason,
         "since": _iso(guard.since),
@@ -72,13 +91,16 @@ def _source(source: SourceStatus) -> dict[str, Any]:
         "refusal": None if refusal is None else refusal.reason,
         "retry_after": None if refusal is None else refusal.retry_after,
         "probe_in": guard.probe_in,
-        "isolated": None if row is None else _row(row),
-        "calls": _calls(source.figures),
-        "cool_down": None if cool_down is None else cool_down.retry_after,
-        "cool_down_after": None if cool_down is None else COOL_DOWN_KINDS.get(cool_down.kind),
-        "rate_limit": None if guard.calls_left is None else _rate(source),
+    }
+
+
+def _limits(config: SourceConfig | GuardConfig, guard: GuardStatus) -> dict[str, Any]:
+    limit = config.rate_limit
+    rate = None if limit is None else {"calls": limit.calls, "per": limit.per, "left": guard.calls_left}
+    return {
+        "rate_limit": rate,
         "running_here": guard.in_use,
-        "max_concurrent": source.config.max_concurrent,
+        "max_concurrent": config.max_concurrent,
         "late_results_here": guard.late_results,
     }
 
@@ -101,12 +123,6 @@ def _calls(figures: Figures) -> dict[str, Any]:
 
 def _counts(calls: Calls) -> dict[str, int]:
     return {"made": calls.calls, "failed": calls.failures, "timed_out": calls.timeouts}
-
-
-def _rate(source: SourceStatus) -> dict[str, Any]:
-    limit = source.config.rate_limit
-    assert limit is not None
-    return {"calls": limit.calls, "per": limit.per, "left": source.guard.calls_left}
 
 
 def _iso(seconds: float | None) -> str | None:

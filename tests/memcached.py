@@ -7,11 +7,10 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.servers import free_port, is_listening, skip_for_want_of
+from tests.servers import free_port, skip_for_want_of, started
 
 
 class Memcached:
@@ -28,14 +27,8 @@ class Memcached:
 
     def start(self) -> subprocess.Popen[bytes]:
         """Start it (again), empty, on the same port."""
-        self.process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL)
-        for _ in range(1000):
-            if self.process.poll() is not None:
-                break
-            if is_listening("127.0.0.1", self.port):
-                return self.process
-            time.sleep(0.01)
-        raise RuntimeError(f"Memcached did not start (exit code {self.process.poll()}).")
+        self.process = started(self._command, self.port, stderr=subprocess.DEVNULL)
+        return self.process
 
     def kill(self) -> None:
         """End it at once."""

@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,18 @@ def is_listening(host: str, port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def started(command: Sequence[str], port: int, **streams: Any) -> subprocess.Popen[bytes]:
+    """Start a server of ours; returns once it listens on its port."""
+    process = subprocess.Popen(command, **streams)
+    for _ in range(1000):
+        if process.poll() is not None:
+            break
+        if is_listening("127.0.0.1", port):
+            return process
+        time.sleep(0.01)
+    raise RuntimeError(f"{command[0]} did not start (exit code {process.poll()}).")
 
 
 def freeze(process: subprocess.Popen[bytes]) -> None:
@@ -69,17 +81,9 @@ class Valkey:
     def start(self) -> subprocess.Popen[bytes]:
         """Start it (again), empty, on the same port."""
         options = ["--save", "", "--appendonly", "no", "--dir", str(self._directory)]
-        self.process = subprocess.Popen(
-            [self._binary, "--port", str(self.port), "--bind", "127.0.0.1", *options],
-            stdout=subprocess.DEVNULL,
-        )
-        for _ in range(1000):
-            if self.process.poll() is not None:
-                break
-            if is_listening("127.0.0.1", self.port):
-                return self.process
-            time.sleep(0.01)
-        raise RuntimeError(f"Valkey did not start (exit code {self.process.poll()}).")
+        command = [self._binary, "--port", str(self.port), "--bind", "127.0.0.1", *options]
+        self.process = started(command, self.port, stdout=subprocess.DEVNULL)
+        return self.process
 
     def kill(self) -> None:
         """End it at once, as a crash would."""

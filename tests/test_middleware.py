@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import re
 import uuid
 from collections.abc import Callable
 from typing import Any
@@ -110,6 +111,18 @@ def test_a_page_for_people(get: Get, error: Exception, status: int, words: bytes
         assert b"secret" not in reply.content
         assert (reply["Cache-Control"], reply["Vary"]) == ("no-store", "Accept")
         assert ("Retry-After" in reply.headers) is (status >= 500)
+
+
+@pytest.mark.parametrize(
+    "error", [ItemNotFound(""), ItemStopped(""), ItemUnavailable(""), exceptions.RateLimited("")], ids=repr
+)
+def test_the_title_of_the_page_is_its_heading(get: Get, error: Exception) -> None:
+    """On one line, as a tab or a bookmark shows it."""
+    page = get(raising(error)).content.decode()
+    title, heading = (re.search(rf"<{tag}>(.*)</{tag}>", page) for tag in ("title", "h1"))
+    assert title is not None
+    assert heading is not None
+    assert title[1] == heading[1] == title[1].strip() != ""
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/problem+json, text/html;q=0.5"])

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import threading
 import uuid
+from unittest import mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog_fallback import classify
+from catalog_fallback.calling import OVERRUN
 from catalog_fallback.resilience.keys import Names
 from catalog_fallback.resilience.store import ProcessStore
+from catalog_fallback.results import NoReply
 from catalog_fallback.statistics import BOUNDS, WINDOW, Failure, Figures, Statistics
 from catalog_fallback.testing import FrozenClock
 from tests import stores
 from tests.crew import DJANGO_REDIS
 from tests.guard_scenes import caller, over_memory, refuse, set_up, spent
 from tests.resilience.worlds import FaultyStore
+from tests.scripted import PATH, Programmed
 from tests.sites import ALSO_FOUND, FOUND, NOT_FOUND, TEMPORARY, MovableClock, Site
 
 GOOD, NOTHING = classify.verdict("ok"), classify.verdict("empty_result")
@@ -75,6 +79,22 @@ def test_a_percentile_is_within_its_class(latencies: list[float], percent: int) 
 def test_what_takes_longer_than_every_class_is_told_as_the_last_bound() -> None:
     """At least ten seconds."""
     assert counted(ProcessStore(), 60.0).read().percentile(99) == 10.0
+
+
+@given(
+    latencies=st.lists(st.floats(0.0001, 2.5), min_size=1, max_size=60),
+    limit=st.sampled_from([2.5, 2.75, 3.0]),
+    percent=st.sampled_from([50, 95, 99, 100]),
+)
+def test_no_percentile_is_beyond_the_limit_of_a_call(latencies: list[float], limit: float, percent: int) -> None:
+    """The class that the limit is in ends with it, for all calls together and for each half minute."""
+    made = Statistics(ProcessStore(), NAMES, limit)
+    for seconds in latencies:
+        made.note(GOOD, seconds)
+    made.write()
+    figures = made.read()
+    told = [each.percentile(percent) for each in (figures, *figures.pieces) if each.calls]
+    assert max(seconds for seconds in told if seconds is not None) <= limit
 
 
 def test_old_calls_are_forgotten(frozen_clock: FrozenClock) -> None:
@@ -196,6 +216,27 @@ def test_lookups_are_counted_where_they_called(site: Site, moving: MovableClock)
     moving.move(2)
     primary, secondary = (caller(source).statistics for source in ("primary", "secondary"))
     assert (primary.read().calls, secondary.read().calls) == (1, 1)
+
+
+@pytest.mark.parametrize("timeout", [0.99, 2, 2.5])
+@pytest.mark.parametrize(("late", "is_kept"), [(0.004, True), (OVERRUN - 0.01, True), (OVERRUN + 8, False)])
+def test_a_call_that_was_cut_off_took_its_limit(
+    site: Site, moving: MovableClock, timeout: float, late: float, is_kept: bool
+) -> None:
+    """A P95 that is TIMEOUT says "too slow"; one beyond it says that the adapter does not keep to its limit."""
+
+    def cut_off(limit: float) -> NoReply:
+        moving.move(limit + late)
+        return NoReply("timeout")
+
+    site.configure({"BACKEND": f"{PATH}Programmed", "TIMEOUT": timeout}, {"ENABLED": False}, BUDGET=60)
+    with mock.patch.object(Programmed, "program", staticmethod(cut_off)):
+        for _ in range(4):
+            site.find()
+    p95 = caller("primary").statistics.read().percentile(95)
+    assert p95 is not None
+    assert (p95 <= timeout) is is_kept
+    assert p95 >= timeout * 0.95
 
 
 def test_what_opened_a_breaker_is_seen_with_it(site: Site) -> None:

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from catalog_fallback.admin.measures import duration, icon_url
-from catalog_fallback.admin.source_words import SourceRow, disabled_row, source_row
+from catalog_fallback.admin.source_words import SourceRow, disabled_row, guard_row, source_row
 from catalog_fallback.hit_counts import Answered
 from catalog_fallback.status import CatalogStatus
 from catalog_fallback.waits import Waits
@@ -36,6 +36,7 @@ class CatalogPart:
     sharing: Fact
     facts: tuple[Fact, ...]
     rows: tuple[SourceRow, ...]
+    guards: tuple[SourceRow, ...]
 
 
 def catalog_part(status: CatalogStatus) -> CatalogPart:
@@ -44,7 +45,8 @@ def catalog_part(status: CatalogStatus) -> CatalogPart:
     rows = [source_row(each, longest[each.config.alias]) for each in status.sources]
     out = {row.source: row for row in status.disabled_rows}
     rows += [disabled_row(source.alias, out.get(source.alias)) for source in status.disabled]
-    return CatalogPart(status.config.alias, _sharing(status), _facts(status), tuple(rows))
+    guards = tuple(guard_row(each.config, each.guard) for each in status.guards)
+    return CatalogPart(status.config.alias, _sharing(status), _facts(status), tuple(rows), guards)
 
 
 def _sharing(status: CatalogStatus) -> Fact:
@@ -72,9 +74,9 @@ def _facts(status: CatalogStatus) -> tuple[Fact, ...]:
 
 
 def _hits(answered: Answered) -> str:
-    if answered.ratio is None:
+    if answered.percent is None:
         return _("no lookups in the last 5 minutes")
-    percent, count = number_format(answered.ratio * 100, 0), number_format(answered.lookups, force_grouping=True)
+    percent, count = number_format(answered.percent), number_format(answered.lookups, force_grouping=True)
     share = _("{number} %").format(number=percent)
     return _("{share} of {count} lookups in the last 5 minutes").format(share=share, count=count)
 

@@ -31,12 +31,14 @@ def _in_words(seconds: float) -> str:
     if 0 < seconds < 0.001:
         return _("< 1 ms")
     if 0 < seconds < 1:
-        return _("{number} ms").format(number=number_format(seconds * 1000, 0))
+        return _("{number} ms").format(number=number_format(round(seconds * 1000)))
     for size, text in _LARGE_UNITS:
         if seconds >= 2 * size:
             return text.format(number=number_format(seconds // size, 0, force_grouping=True))
     is_round = seconds >= 10 or seconds == round(seconds)
-    return _("{number} s").format(number=number_format(seconds, 0 if is_round else 1))
+    # number_format() cuts off what it does not show.
+    places = 0 if is_round else 1
+    return _("{number} s").format(number=number_format(round(seconds, places), places))
 
 
 def age(seconds: float) -> str:

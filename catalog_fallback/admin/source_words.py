@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,10 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from catalog_fallback.admin.drawing import Sparkline, sparkline
 from catalog_fallback.admin.measures import age, duration, icon_url, moment
+from catalog_fallback.configuration import GuardConfig, SourceConfig
 from catalog_fallback.models import CatalogSource
 from catalog_fallback.resilience.breaker_record import BreakerState
+from catalog_fallback.resilience.guard import GuardStatus
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.results import Outcome
 from catalog_fallback.statistics import Figures
@@ -50,7 +52,7 @@ _COOL_DOWNS = {
 
 @dataclass(frozen=True, slots=True)
 class SourceRow:
-    """One source as the page shows it. ``verbs`` are the names of what an operator may do with it."""
+    """One source, or one guard, as the page shows it. ``verbs`` are the names of what an operator may do with it."""
 
     alias: str
     icon: str
@@ -76,21 +78,17 @@ class SourceRow:
 def source_row(source: SourceStatus, longest: float) -> SourceRow:
     """Return what is said of one source."""
     guard, figures, row = source.guard, source.figures, source.isolated
-    icon, state = _STATES[guard.state]
+    shown = guard_row(source.config, guard)
     is_isolated = guard.state is BreakerState.ISOLATED
     verbs = ("restore" if is_isolated else "isolate", *(("reset",) if source.config.breaker else ()))
     last = figures.last_failure
     history = [piece.percentile(95) for piece in figures.pieces]
-    since = (row.isolated_at if row else None) if is_isolated else moment(guard.since)
-    return SourceRow(
-        alias=source.config.alias,
-        icon=icon_url(icon),
-        state=state,
-        why=_isolation(row) if is_isolated else _why(source),
+    since = (row.isolated_at if row else None) if is_isolated else shown.since
+    return replace(
+        shown,
+        why=_isolation(row) if is_isolated else shown.why,
         since=since,
-        since_for="" if since is None else age(since.timestamp()),
-        may_be_called=_("yes") if guard.refusal is None else _may_not(guard.refusal),
-        probe=_probe(guard.probe_in),
+        since_for=_age(since),
         cool_down=_cool_down(guard.cool_down),
         calls=_calls(figures),
         last_failure="" if last is None else last.reason,
@@ -98,11 +96,31 @@ def source_row(source: SourceStatus, longest: float) -> SourceRow:
         latency=_latency(figures),
         spark=sparkline(history) if any(history) else None,
         spark_text=_history_text(history),
-        rate=_rate(source),
-        running=_("{count} of {limit}").format(count=guard.in_use, limit=source.config.max_concurrent),
         longest=duration(longest),
         verbs=verbs,
     )
+
+
+def guard_row(config: SourceConfig | GuardConfig, guard: GuardStatus) -> SourceRow:
+    """Return what is said of a guard, whatever it stands around."""
+    icon, state = _STATES[guard.state]
+    since, limit = moment(guard.since), config.max_concurrent
+    return SourceRow(
+        alias=config.alias,
+        icon=icon_url(icon),
+        state=state,
+        why=_why(config, guard),
+        since=since,
+        since_for=_age(since),
+        may_be_called=_("yes") if guard.refusal is None else _may_not(guard.refusal),
+        probe=_probe(guard.probe_in),
+        rate=_rate(config, guard),
+        running=_("{count} of {limit}").format(count=guard.in_use, limit=limit),
+    )
+
+
+def _age(since: datetime | None) -> str:
+    return "" if since is None else age(since.timestamp())
 
 
 def disabled_row(alias: str, row: CatalogSource | None) -> SourceRow:
@@ -121,8 +139,8 @@ def _isolation(row: CatalogSource | None) -> str:
     return f"{who}: {row.reason}" if row.reason else who
 
 
-def _why(source: SourceStatus) -> str:
-    guard, breaker = source.guard, source.config.breaker
+def _why(config: SourceConfig | GuardConfig, guard: GuardStatus) -> str:
+    breaker = config.breaker
     if breaker is None:
         return _("has no breaker")
     if guard.reason == "consecutive_failures":
@@ -168,9 +186,9 @@ def _history_text(history: Sequence[float | None]) -> str:
     return _("P95 in each half minute, the oldest first: {values}").format(values=told) if told else ""
 
 
-def _rate(source: SourceStatus) -> str:
-    limit, left = source.config.rate_limit, source.guard.calls_left
+def _rate(config: SourceConfig | GuardConfig, guard: GuardStatus) -> str:
+    limit = config.rate_limit
     if limit is None:
         return _("no limit")
     text = _("{left} of {calls} left in {time}")
-    return text.format(left=left, calls=limit.calls, time=duration(limit.per))
+    return text.format(left=guard.calls_left, calls=limit.calls, time=duration(limit.per))

@@ -20,7 +20,7 @@ from django.utils.translation import ngettext
 from catalog_fallback import conf, services, stop_list
 from catalog_fallback.cache import SHORT_LIFE
 from catalog_fallback.configuration import CatalogConfig
-from catalog_fallback.exceptions import CatalogError, InvalidationFailed
+from catalog_fallback.exceptions import CatalogError
 from catalog_fallback.models import StoppedItem, StoppedItemQuerySet, chunks
 from catalog_fallback.told_errors import told
 
@@ -76,10 +76,7 @@ def republish(request: HttpRequest, catalog: str, item_ids: Collection[str]) -> 
     for chunk in chunks(list(item_ids)):
         try:
             confirmed += services.invalidate_items(chunk, catalog=catalog, reason="published again")
-        except InvalidationFailed as error:
-            messages.warning(request, _("The cache did not confirm it: {error}").format(error=told(error)))
-            return confirmed
-        except CatalogError as error:  # the settings have changed since: nobody can look these up
+        except CatalogError as error:  # it is not confirmed, or the settings have changed: nobody can look these up
             messages.warning(request, told(error))
             return confirmed
     return confirmed

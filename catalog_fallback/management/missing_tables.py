@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from django.apps import apps
-from django.db import DatabaseError, connections
+from django.db import Error as DatabaseError
+from django.db import connections
 
 from catalog_fallback.stop_list import database
 

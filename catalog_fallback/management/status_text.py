@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from catalog_fallback.configuration import GuardConfig, SourceConfig
 from catalog_fallback.management.printing import aligned, plain
 from catalog_fallback.resilience.breaker_record import BreakerState
+from catalog_fallback.resilience.guard import GuardStatus
+from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.statistics import WINDOW
-from catalog_fallback.status import CatalogStatus, SourceStatus
+from catalog_fallback.status import CatalogStatus, OtherGuard, SourceStatus
 from catalog_fallback.status_values import PERCENTILES
 from catalog_fallback.waits import Waits
 
@@ -32,9 +35,10 @@ _NOTHING = "-"
 
 def shown(status: CatalogStatus, *, database_answers: bool = True) -> str:
     """Return one catalog for people."""
-    guards = [("SOURCE", "STATE", "WHY", "SINCE", "MAY BE CALLED"), *map(_guard, status.sources)]
+    guards = [("SOURCE", *_GUARD), *map(_guard, status.sources)]
     calls = [_CALLS, *map(_calls, status.sources)]
-    limits = [("SOURCE", "RUNNING HERE", "RATE LIMIT", "COOL-DOWN"), *map(_limits, status.sources)]
+    limits = [("SOURCE", *_LIMITS, "COOL-DOWN"), *map(_limits, status.sources)]
+    others = [("GUARD", *_GUARD, *_LIMITS), *map(_other_guard, status.guards)]
     parts = [
         _head(status, database_answers=database_answers),
         aligned(guards),
@@ -42,6 +46,7 @@ def shown(status: CatalogStatus, *, database_answers: bool = True) -> str:
         aligned(calls, "    "),
         "\n  Limits",
         aligned(limits, "    "),
+        *(("\n  Guards of other calls (GUARDS)", aligned(others, "    ")) if status.guards else ()),
         "\n  Waiting at most: each layer has to wait a little longer than the one inside it",
         aligned(_waits(status.waits), "    "),
     ]
@@ -59,30 +64,43 @@ def _head(status: CatalogStatus, *, database_answers: bool) -> str:
         lines.append(f"  Each process has a state of its own ({cache} is not shared): this is the one of this command.")
     if not database_answers:
         lines.append("  The database does not answer: who isolated what, and why, is not known.")
-    if status.answered.ratio is not None:
-        part = f"{status.answered.hits} of {status.answered.lookups} lookups ({status.answered.ratio:.0%})"
+    if status.answered.percent is not None:
+        part = f"{status.answered.hits} of {status.answered.lookups} lookups ({status.answered.percent}%)"
         lines.append(f"  The cache answered {part} of the last {WINDOW / 60:.0f} minutes.")
     if status.disabled:
         lines.append(f"  Switched off in the settings: {', '.join(source.alias for source in status.disabled)}")
     return "\n".join(lines)
 
 
+_GUARD = ("STATE", "WHY", "SINCE", "MAY BE CALLED")
+_LIMITS = ("RUNNING HERE", "RATE LIMIT")
+
+
 def _guard(source: SourceStatus) -> tuple[str, ...]:
     guard, row = source.guard, source.isolated
-    state = str(guard.state).replace("_", "-")
-    why, since = _WHY.get(guard.reason, guard.reason), guard.since
-    if guard.reason == "consecutive_failures" and source.config.breaker is not None:
-        why = f"{source.config.breaker.consecutive_failures} {why}"
-    if guard.state is BreakerState.ISOLATED:
-        why = "by an operator" if row is None or not row.reason else f"by an operator: {row.reason}"
-        since = row.isolated_at.timestamp() if row is not None else None
+    if guard.state is not BreakerState.ISOLATED:
+        return source.config.alias, *_state(source.config, guard)
+    why = "by an operator" if row is None or not row.reason else f"by an operator: {row.reason}"
+    since = row.isolated_at.timestamp() if row is not None else None
+    return source.config.alias, str(guard.state), why, _moment(since), _may_be_called(guard.refusal)
+
+
+def _other_guard(status: OtherGuard) -> tuple[str, ...]:
+    config, guard = status.config, status.guard
+    return config.alias, *_state(config, guard), *_running(config, guard)
+
+
+def _state(config: SourceConfig | GuardConfig, guard: GuardStatus) -> tuple[str, ...]:
+    why = _WHY.get(guard.reason, guard.reason)
+    if guard.reason == "consecutive_failures" and config.breaker is not None:
+        why = f"{config.breaker.consecutive_failures} {why}"
     if guard.state is BreakerState.CLOSED and not why:
-        why = "works" if source.config.breaker else "has no breaker"
-    return source.config.alias, state, why or _NOTHING, _moment(since), _may_be_called(source)
+        why = "works" if config.breaker else "has no breaker"
+    state = str(guard.state).replace("_", "-")
+    return state, why or _NOTHING, _moment(guard.since), _may_be_called(guard.refusal)
 
 
-def _may_be_called(source: SourceStatus) -> str:
-    refusal = source.guard.refusal
+def _may_be_called(refusal: Refusal | None) -> str:
     if refusal is None:
         return "yes"
     wait = "" if refusal.retry_after is None else f"in {_seconds(refusal.retry_after)}"
@@ -103,14 +121,17 @@ def _calls(source: SourceStatus) -> tuple[object, ...]:
 
 def _limits(source: SourceStatus) -> tuple[str, ...]:
     config, guard = source.config, source.guard
-    limit = config.rate_limit
-    rate = _NOTHING
-    if limit is not None:
-        rate = f"{guard.calls_left} of {limit.calls} in {_seconds(limit.per)} left"
     cool = _NOTHING
     if guard.cool_down is not None and guard.cool_down.retry_after is not None:
         cool = f"another {_seconds(guard.cool_down.retry_after)}"
-    return config.alias, f"{guard.in_use} of {config.max_concurrent}", rate, cool
+    return config.alias, *_running(config, guard), cool
+
+
+def _running(config: SourceConfig | GuardConfig, guard: GuardStatus) -> tuple[str, str]:
+    limit, rate = config.rate_limit, _NOTHING
+    if limit is not None:
+        rate = f"{guard.calls_left} of {limit.calls} in {_seconds(limit.per)} left"
+    return f"{guard.in_use} of {config.max_concurrent}", rate
 
 
 def _waits(waits: Waits) -> Sequence[tuple[str, str, str]]:

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_POST
 from catalog_fallback import conf
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.services import invalidate_item, release_item, stop_item
+from catalog_fallback.told_errors import told
 from portal import notices, scenes, switchboard
 from portal.demonstration import only_in_a_demonstration
 from portal.fault_words import fault_words
@@ -56,8 +57,8 @@ def do(request: HttpRequest, action: str) -> HttpResponse:
             return _refused(request, place, _("There is no such item to do this with."))
         if action in ON_ALL:
             return ON_ALL[action](request, place)
-    except InvalidationFailed:
-        return _refused(request, place, _("The cache did not confirm it. Stop list and cache may differ: try again."))
+    except InvalidationFailed as error:
+        return _refused(request, place, told(error))
     raise Http404
 
 

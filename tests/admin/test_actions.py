@@ -143,7 +143,7 @@ def test_republish_tells_when_the_cache_is_still_off(browser: Client) -> None:
     SwitchedCache.is_on = False
     page = confirm(browser, ask(browser, "republish_selected", "P001"))
     assert page.status_code == 200
-    assert "The cache did not confirm it" in page.content.decode()
+    assert "did not confirm the invalidation of 1 of 1 IDs" in page.content.decode()
     assert "0 items are confirmed by the cache." in page.content.decode()
 
 
@@ -293,7 +293,7 @@ def requests_are_atomic(request: pytest.FixtureRequest, monkeypatch: pytest.Monk
     [
         ("stop", "1 item is stopped in the database, but not confirmed"),
         ("release", "1 item is released in the database, but not confirmed"),
-        ("republish_selected", "The cache did not confirm it"),
+        ("republish_selected", "did not confirm the invalidation"),
     ],
 )
 def test_what_is_not_confirmed_is_told_in_every_kind_of_transaction(browser: Client, action: str, text: str) -> None:

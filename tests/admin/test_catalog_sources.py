@@ -13,11 +13,15 @@ from django.db import OperationalError, connection
 from django.test import Client
 
 from catalog_fallback import classify, operating
+from catalog_fallback.admin.measures import duration
+from catalog_fallback.guarding import guarded
+from catalog_fallback.management import status_text
 from catalog_fallback.models import CatalogSource
 from catalog_fallback.resilience.permit import Permit
 from catalog_fallback.services import find_item
 from tests import stores
 from tests.admin.operations import LOOKUP, PAGE, SIMULATED, STATUS, operator, row_of, sign_in, text_of, verb_url
+from tests.commands import runner
 from tests.crew import DJANGO_REDIS
 from tests.guard_scenes import caller, refuse
 from tests.sites import MovableClock
@@ -198,6 +202,86 @@ def test_the_hit_ratio_is_that_of_all_lookups() -> None:
     for _ in range(4):
         find_item("P001")
     assert "Answered by the cache 75 % of 4 lookups" in text_of(operator().get(PAGE))
+
+
+@pytest.mark.parametrize("lookups", [6, 7, 8, 9, 11, 40])
+def test_page_and_command_say_the_same_ratio(monkeypatch: pytest.MonkeyPatch, lookups: int) -> None:
+    """One hit of so many, rounded in one way."""
+    for number in (1, *range(1, lookups)):
+        find_item(f"P{number:03}")
+    shown = re.search(r"Answered by the cache (\d+) % of", text_of(operator().get(PAGE)))
+    printed = re.search(rf"1 of {lookups} lookups \((\d+)%\)", runner(monkeypatch)("catalog_status").out)
+    assert shown is not None
+    assert printed is not None
+    assert shown[1] == printed[1] == str(round(100 / lookups))
+
+
+GUARDS = {"payments": EASY, "mail": {"BREAKER": None, "MAX_CONCURRENT": 2}}
+
+
+def test_guards_of_other_calls_are_shown(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """State, limits and permits of those in GUARDS; one that only code names is none of them."""
+    settings.CATALOG_FALLBACK["default"]["GUARDS"] = GUARDS
+    for alias in ("payments", "payments", "unnamed"):
+        with pytest.raises(TimeoutError), guarded(alias):
+            raise TimeoutError
+    with guarded("mail"):
+        page, printed = operator().get(PAGE), runner(monkeypatch)("catalog_status", "--catalog", "default").out
+    assert "Guards of default around other calls (GUARDS)" in text_of(page)
+    payments = row_of(page, "payments")
+    assert "open 2 failures in a row, since" in payments
+    assert "no: its breaker is open next probe in" in payments
+    assert payments.endswith("28 of 30 left in 60 s 0 of 16")
+    assert row_of(page, "mail") == "mail closed has no breaker yes no limit 1 of 2"
+    assert "unnamed" not in text_of(page) + printed
+    table = printed.partition("Guards of other calls (GUARDS)\n")[2].split("\n\n")[0].splitlines()
+    assert table[0].split() == [
+        "GUARD",
+        "STATE",
+        "WHY",
+        "SINCE",
+        "MAY",
+        "BE",
+        "CALLED",
+        "RUNNING",
+        "HERE",
+        "RATE",
+        "LIMIT",
+    ]
+    assert re.match(r" +payments +open +2 failures in a row .* no, in \d+ s +0 of 16 +28 of 30 in 60 s left$", table[1])
+    assert table[2].split() == ["mail", "closed", "has", "no", "breaker", "-", "yes", "1", "of", "2", "-"]
+
+
+def test_while_the_cache_is_in_trouble_guards_are_those_of_this_process(settings: Any) -> None:
+    """They have a stand-in of their own."""
+    settings.CACHES = {"default": {"BACKEND": "tests.stores.MemoryCache", "LOCATION": (location := uuid.uuid4().hex)}}
+    settings.CATALOG_FALLBACK["default"]["GUARDS"] = {"payments": {"BREAKER": {"CONSECUTIVE_FAILURES": 2}}}
+    stores.shelf(location).fault = stores.raising(ConnectionError("refused"))
+    for _ in range(2):
+        with pytest.raises(TimeoutError), guarded("payments"):
+            raise TimeoutError
+    assert "open 2 failures in a row" in row_of(operator().get(PAGE), "payments")
+
+
+def test_guards_are_in_the_json(settings: Any) -> None:
+    """With the names that sources have; a catalog without GUARDS has none, and no table."""
+    settings.CATALOG_FALLBACK["default"]["GUARDS"] = GUARDS
+    browser = operator()
+    default, other = browser.get(STATUS).json()["catalogs"]
+    assert [each["guard"] for each in default["guards"]] == ["payments", "mail"]
+    assert default["guards"][0]["rate_limit"] == {"calls": 30, "per": 60.0, "left": 30}
+    assert set(default["guards"][1]) - {"guard"} < set(default["sources"][0])
+    assert other["guards"] == []
+    assert text_of(browser.get(PAGE)).count("(GUARDS)") == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown", "printed"),
+    [(0.0127, "13\u00a0ms", "13 ms"), (1.96, "2.0\u00a0s", "2.0 s"), (9.96, "10.0\u00a0s", "10.0 s")],
+)
+def test_page_and_command_say_the_same_latency(seconds: float, shown: str, printed: str) -> None:
+    """Both round; Django's own number_format() cuts off."""
+    assert (duration(seconds), status_text._latency(seconds)) == (shown, printed)
 
 
 def test_the_sparkline_has_a_text_and_no_style(moving: MovableClock) -> None:

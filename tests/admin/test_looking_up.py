@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,6 +51,19 @@ def test_explaining_names_entry_and_stop(site: Site) -> None:
     page = operator().get(LOOKUP, P001)
     assert "On the stop list yes: it is not shown" in text_of(page)
     assert "Tea" not in text_of(page)
+
+
+def test_explaining_claims_no_call_that_is_not_made(site: Site) -> None:
+    """Of a stopped item nobody is asked; of a kept one neither, and the page has to be right for it as well."""
+    site.say(FOUND)
+    ordered, nobody = "The sources, in the order in which they are asked", "The item is stopped: a lookup asks none"
+    for prepare, told in ((site.find, ordered), (partial(services.stop_item, "P001"), nobody)):
+        prepare()
+        text = text_of(operator().get(LOOKUP, P001))
+        assert [words in text for words in (ordered, nobody)] == [told is ordered, told is nobody]
+        assert "would ask" not in text
+    assert site.find(refresh=True).is_stopped
+    assert site.calls == (1, 0)
 
 
 def test_without_the_stop_list_it_says_unknown(site: Site) -> None:

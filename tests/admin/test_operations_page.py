@@ -39,7 +39,8 @@ def documented() -> dict[str, Any]:
 def test_the_json_has_the_documented_shape(settings: Any) -> None:
     """Every name, and no other, in the documented order."""
     source = fake_source(failure=503, RATE_LIMIT={"CALLS": 100, "PER": 60}, BREAKER={"CONSECUTIVE_FAILURES": 1})
-    settings.CATALOG_FALLBACK = {"default": {"SOURCES": {"primary": source}, "STOP_CHECK": "cache"}}
+    guards = {"payments": {"RATE_LIMIT": {"CALLS": 100, "PER": 60}}}
+    settings.CATALOG_FALLBACK = {"default": {"SOURCES": {"primary": source}, "STOP_CHECK": "cache", "GUARDS": guards}}
     find_item("P001")
     found = sign_in("view").get(STATUS).json()
     assert json.dumps(shape(found)) == json.dumps(shape(documented()))

@@ -34,7 +34,7 @@ def on_valkey(request: pytest.FixtureRequest, site: Site, settings: Any, valkey:
     """Three catalogs over one Valkey with short time-outs; every source of theirs hangs."""
     backend = request.param
     site.cache_in(backend, LOCATION=valkey.url, OPTIONS=OPTIONS[backend], KEY_PREFIX=uuid.uuid4().hex)
-    site.configure()
+    site.configure(GUARDS={"payments": {}, "mail": {"RATE_LIMIT": {"CALLS": 5, "PER": 60}}})
     one = settings.CATALOG_FALLBACK["default"]
     settings.CATALOG_FALLBACK = dict.fromkeys(("default", "second", "third"), one)
     site.say(wire.silence, wire.silence)

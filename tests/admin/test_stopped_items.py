@@ -174,7 +174,7 @@ def test_deleting_tells_when_the_cache_is_off(browser: Client) -> None:
     SwitchedCache.is_on = False
     response = browser.post(f"{LIST}{StoppedItem.objects.get().pk}/delete/", {"post": "yes"}, follow=True)
     assert response.status_code == 200
-    assert "The cache did not confirm it" in response.content.decode()
+    assert "did not confirm the invalidation of 1 of 1 IDs" in response.content.decode()
     assert not StoppedItem.objects.exists()
 
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
+from django.contrib.messages import get_messages
+from django.contrib.messages.storage.cookie import CookieStorage
+from django.test import RequestFactory
 
+from catalog_fallback import services
 from catalog_fallback.admin import telling
+from catalog_fallback.exceptions import InvalidationFailed
 from tests.admin.conftest import SIMULATED
 
 if TYPE_CHECKING:
@@ -49,3 +55,13 @@ def test_seconds_until_it_holds_everywhere(names: list[str], gone: int, back: in
     """What is fetched as the stop is committed may be kept once more; a "stopped" answer has a life of its own."""
     assert telling.seconds_until_gone(names) == gone
     assert telling.seconds_until_back(names) == back
+
+
+@pytest.mark.parametrize("why", ["the cache did not confirm it", "the stop list could not be read"])
+def test_what_failed_is_named_and_nothing_else(monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+    """A publish needs the database as well as the cache."""
+    monkeypatch.setattr(services, "invalidate_items", Mock(side_effect=InvalidationFailed(why)))
+    request = RequestFactory().post("/")
+    request._messages = CookieStorage(request)  # type: ignore[attr-defined]
+    assert telling.republish(request, "default", ["P001"]) == 0
+    assert [str(message) for message in get_messages(request)] == [why]

@@ -10,6 +10,21 @@ from html.parser import HTMLParser
 
 from django.test import Client
 
+#: What may be asked for in the address bar; GONE has to be stopped before.
+ADDRESSES = {
+    "start": "/",
+    "books": "/?catalog=books",
+    "found": "/?catalog=default&id=P001&scene=healthy",
+    "fall-through": "/?catalog=default&id=P002",
+    "not-found": "/?catalog=default&id=P404",
+    "stopped": "/?catalog=default&id=GONE",
+    "another-catalog": "/?catalog=shop&id=P404",
+    "own-data": "/?catalog=shop&id=P001&scene=own",
+    "error": "/?catalog=default&id=no+good",
+    "no-such-catalog": "/?catalog=nowhere&id=P001",
+    "notices": "/notices/",
+}
+
 _ADDRESSES = ("src", "href", "action", "formaction", "data", "poster")
 
 

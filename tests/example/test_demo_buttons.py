@@ -72,15 +72,17 @@ def test_flush_leaves_what_others_keep_in_a_shared_cache(site: Client, monkeypat
     assert cache.get("kept") == 1
 
 
-def test_a_cache_that_does_not_confirm_is_said(site: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("why", ["the cache did not confirm it", "the stop list could not be read"])
+def test_what_is_not_confirmed_is_said(site: Client, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
     """An invalidation that may not have worked is an error on the page, no traceback and no success."""
 
     def fails(*args: Any, **kwargs: Any) -> int:
-        raise InvalidationFailed("no")
+        raise InvalidationFailed(why)
 
     monkeypatch.setattr(actions, "invalidate_item", fails)
     page = pressed(site, "forget")
-    assert "did not confirm" in page
+    assert why in page
+    assert page.count("cache did not") == why.count("cache did not")
     assert "is forgotten" not in page
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 import json
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import call_command
+from django.db import InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from catalog_fallback import services
@@ -26,6 +30,17 @@ from tests.commands import Runner
 def is_kept(item_id: str) -> bool:
     """Whether a lookup is answered from the cache."""
     return services.find_item(item_id).cache is CacheStatus.HIT
+
+
+@contextmanager
+def without_database(error: type[Exception]) -> Iterator[None]:
+    """Every query raises."""
+
+    def fail(*_: object) -> Any:
+        raise error("no luck")
+
+    with connection.execute_wrapper(fail):
+        yield
 
 
 def test_forgets(run: Runner) -> None:
@@ -213,7 +228,7 @@ def test_json(run: Runner, args: tuple[str, ...], expected: dict[str, object]) -
     """One object on standard output, whatever else is said on standard error."""
     done = run("invalidate_item", "P001", "P002", "no good", "--json", *args)
     whole = {"catalog": "default", "dry_run": False, "changed": None, "not_stopped": 0, "invalid": 1}
-    whole |= {"not_confirmed": 0, **expected}
+    whole |= {"not_confirmed": 0, "not_confirmed_by": [], **expected}
     assert json.loads(done.out) == whole
 
 
@@ -226,6 +241,52 @@ def test_a_cache_that_is_off_is_no_success(run: Runner, args: tuple[str, ...], m
     assert "argument 1 to argument 2: not confirmed: " in done.err
     assert "2 not confirmed by the cache" in done.out
     assert StoppedItem.objects.filter(published_at=None).count() == (2 if args else 0)
+
+
+@pytest.mark.parametrize("error", [OperationalError, InterfaceError], ids=["down", "connection-closed"])
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        pytest.param((), "the stop list could not be read ({error}).", id="forget"),
+        pytest.param(("--stop", "legal"), "the database raised {error}: no luck", id="stop"),
+        pytest.param(("--release",), "the database raised {error}: no luck", id="release"),
+    ],
+)
+def test_a_database_that_is_off_is_not_blamed_on_the_cache(
+    run: Runner, args: tuple[str, ...], told: str, error: type[Exception]
+) -> None:
+    """Each message names the database, and it alone; a program can tell, too."""
+    with without_database(error):
+        done, as_json = run("invalidate_item", "P001", "P002", *args), run("invalidate_item", "P001", "--json", *args)
+    assert done.code == 1
+    assert "argument 1 to argument 2: not confirmed: " in done.err
+    assert told.format(error=error.__name__) in done.err
+    assert "2 not confirmed by the database." in done.out
+    assert "cache" not in f"{done.out}{done.err}{done.message}"
+    assert json.loads(as_json.out)["not_confirmed_by"] == ["database"]
+
+
+@pytest.mark.parametrize("kind", ["item.deleted", "item.stopped"])
+def test_a_notice_names_what_failed(run: Runner, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The database for one, the cache for the other."""
+    notice = (NOTICE % (kind, "2024-01-02T00:00:00Z")).encode()
+    with without_database(OperationalError):
+        done = run("invalidate_item", "-", stdin=notice)
+    assert (done.code, done.out) == (1, "Catalog default: 0 forgotten; 2 not confirmed by the database.\n")
+    assert f"{kind}: not confirmed: " in done.err
+    monkeypatch.setattr(SwitchedCache, "is_on", False)
+    done = run("invalidate_item", "-", stdin=notice)
+    assert (done.code, done.out) == (1, "Catalog default: 0 forgotten; 2 not confirmed by the cache.\n")
+    assert f"{kind}: not confirmed: Catalog 'default': the cache 'default' did not confirm" in done.err
+
+
+def test_both_are_named_where_both_failed(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each for some of the lines."""
+    errors = [InvalidationFailed("cache is off"), OperationalError("down")]
+    monkeypatch.setattr(services, "invalidate_items", Mock(side_effect=errors))
+    monkeypatch.setattr(item_lines.read, "__defaults__", (1,))
+    done = run("invalidate_item", "P001", "P002")
+    assert done.out == "Catalog default: 0 forgotten; 2 not confirmed by the cache and the database.\n"
 
 
 def test_one_chunk_that_fails_does_not_end_the_others(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from catalog_fallback import services
+from catalog_fallback import conf, services
+from catalog_fallback.management.commands.send_test_notice import HOW_TO_MAKE_ONE
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.results import CacheStatus
 from tests.commands import Runner
 from tests.posting import OTHER_SECRET, SECRET
 from tests.servers import free_port
 from tests.test_body_limit import under_wsgi
+
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -82,6 +89,18 @@ def test_without_a_secret(run: Runner) -> None:
     """There is nothing to sign with."""
     done = run("send_test_notice", "https://example.com/", "P001")
     assert (done.code, "has no NOTICE_SECRETS" in done.message) == (1, True)
+    assert f"  {HOW_TO_MAKE_ONE}\n" in done.message
+    assert 'CATALOG_FALLBACK["default"]["NOTICE_SECRETS"]' in done.message
+
+
+def test_what_makes_a_secret_makes_one(settings: Any) -> None:
+    """As it is printed and as the how-to has it; the settings take what it prints."""
+    page = ROOT / "docs" / "how-to" / "deletion-notices.md"
+    assert not page.exists() or f"$ {HOW_TO_MAKE_ONE}\n" in page.read_text(encoding="utf-8")
+    _python, *arguments = shlex.split(HOW_TO_MAKE_ONE)
+    made = subprocess.run([sys.executable, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+    settings.CATALOG_FALLBACK["default"]["NOTICE_SECRETS"] = [made]
+    assert conf.catalog("default").notice_secrets == (made,)
 
 
 @pytest.mark.parametrize("url_", ["example.com", "file:///etc/passwd", ""])

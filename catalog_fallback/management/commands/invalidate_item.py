@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser, no_translations
-from django.db import DatabaseError
+from django.db import Error as DatabaseError
 
 from catalog_fallback import clock, notices, services, stop_events, stop_list
 from catalog_fallback.cache import store_of
@@ -31,6 +31,7 @@ class Tally:
     """What came of it. ``done`` counts IDs, ``changed`` what was stopped or released (None where it is forgotten).
 
     ``not_stopped`` counts releases of what was not stopped. The rest of ``done`` was left, because of a later event.
+    ``not_confirmed_by`` names what failed: the cache, the database, or both.
     """
 
     catalog: str
@@ -41,6 +42,12 @@ class Tally:
     not_stopped: int = 0
     invalid: int = 0
     not_confirmed: int = 0
+    not_confirmed_by: list[str] = field(default_factory=list)
+
+    def fail(self, count: int, error: Exception) -> None:
+        """Count IDs that an error keeps from being confirmed."""
+        self.not_confirmed += count
+        self.not_confirmed_by = sorted({*self.not_confirmed_by, _what_failed(error)})
 
 
 class Command(BaseCommand):
@@ -109,8 +116,8 @@ class Command(BaseCommand):
         try:
             changed = 0 if tally.dry_run or not count else _carry_out(tally, chunk.item_ids, reason, event_at)
         except (InvalidationFailed, DatabaseError) as error:
-            tally.not_confirmed += count
-            self._complain([f"{chunk.places}: not confirmed: {error}"])
+            tally.fail(count, error)
+            self._complain([f"{chunk.places}: not confirmed: {_told(error)}"])
         else:
             tally.done += count
             tally.changed = None if tally.changed is None else tally.changed + changed
@@ -132,12 +139,22 @@ def _take(tally: Tally, notice: Notice, config: CatalogConfig) -> str | None:
     if not isinstance(taken, Refused):
         tally.done += taken.items
         return f"ignored: {taken.type} is no type of notice that is known" if taken.is_ignored else None
-    if taken.may_succeed_later:
-        tally.not_confirmed += len(notice.item_ids)
-    else:
-        tally.done += taken.members.get("items", 0)
-        tally.invalid += len(taken.members.get("invalid_ids", ())) or 1
+    if taken.error is not None:
+        tally.fail(len(notice.item_ids), taken.error)
+        return f"not confirmed: {_told(taken.error)}"
+    tally.done += taken.members.get("items", 0)
+    tally.invalid += len(taken.members.get("invalid_ids", ())) or 1
     return taken.detail
+
+
+def _what_failed(error: Exception) -> str:
+    """The stop list is read for a publish, too: the cache is not to blame for that."""
+    is_database = isinstance(error, DatabaseError) or isinstance(error.__cause__, DatabaseError)
+    return "database" if is_database else "cache"
+
+
+def _told(error: Exception) -> str:
+    return f"the database raised {type(error).__name__}: {error}" if isinstance(error, DatabaseError) else str(error)
 
 
 def _carry_out(tally: Tally, item_ids: Sequence[str], reason: str | None, event_at: datetime) -> int:
@@ -164,7 +181,7 @@ def _text(tally: Tally) -> str:
     if tally.invalid:
         parts.append(f"{tally.invalid} are no IDs of this catalog")
     if tally.not_confirmed:
-        parts.append(f"{tally.not_confirmed} not confirmed by the cache")
+        parts.append(f"{tally.not_confirmed} not confirmed by the {' and the '.join(tally.not_confirmed_by)}")
     return "; ".join(parts) + "."
 
 

@@ -16,6 +16,16 @@ from catalog_fallback.management.printing import catalog_or_exit, harmless_pipe,
 from catalog_fallback.models import StopReason
 from catalog_fallback.notices import TYPES
 
+#: What makes a secret; the how-to about deletion notices says the same.
+HOW_TO_MAKE_ONE = (
+    """python -c "import base64, secrets; print('whsec_' + base64.b64encode(secrets.token_bytes(32)).decode())\""""
+)
+_NOTHING_TO_SIGN_WITH = (
+    "Catalog {catalog} has no NOTICE_SECRETS: there is nothing to sign with. Make a secret:\n"
+    "  {new_secret}\n"
+    'Set CATALOG_FALLBACK["{catalog}"]["NOTICE_SECRETS"] to a list with it, read from the environment of the site, and '
+    "give it to the provider."
+)
 _TIMEOUT = 10.0
 _SHOWN = 300
 
@@ -37,7 +47,7 @@ class Command(BaseCommand):
         """Sign, post, show what came back."""
         config = catalog_or_exit(options["catalog"])
         if not config.notice_secrets:
-            raise CommandError(f"Catalog {config.alias} has no NOTICE_SECRETS: there is nothing to sign with.")
+            raise CommandError(_NOTHING_TO_SIGN_WITH.format(catalog=config.alias, new_secret=HOW_TO_MAKE_ONE))
         if not options["url"].startswith(("http://", "https://")):
             raise CommandError("URL has to begin with http:// or https://.", returncode=2)
         reply = _post(config, options["url"], _body(options))
