@@ -70,7 +70,7 @@ PICTURES: Mapping[str, tuple[int, Callable[[Page, str], None]]] = {
     "stop-list": (860, _stop_list),
     "bulk-preview": (860, _bulk_preview),
     "look-up": (1200, _look_up),
-    "operations": (980, _operations),
+    "operations": (1060, _operations),
     "demo": (1130, _demo),
 }
 

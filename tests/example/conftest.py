@@ -46,7 +46,12 @@ def site(catalogs_url: str) -> Iterator[Client]:
         CATALOG_SERVER=catalogs_url,
         CATALOG_FALLBACK={
             "default": {"SOURCES": sources, "KEY_PREFIX": "portal", "NOTICE_SECRETS": [notice_secret("test")]},
-            "shop": {"SOURCES": shop, "KEY_PREFIX": "portal", "FALLBACK": "portal.own_data.own_words"},
+            "shop": {
+                "SOURCES": shop,
+                "KEY_PREFIX": "portal",
+                "FALLBACK": "portal.own_data.own_words",
+                "GUARDS": {"payments": {"RATE_LIMIT": {"CALLS": 100, "PER": 60}}},
+            },
         },
     ):
         yield Client()

@@ -11,7 +11,7 @@ from html.parser import HTMLParser
 from django.test import Client
 
 #: What may be asked for in the address bar; GONE has to be stopped before.
-ADDRESSES = {
+PATHS = {
     "start": "/",
     "books": "/?catalog=books",
     "found": "/?catalog=default&id=P001&scene=healthy",

@@ -18,7 +18,7 @@ import portal
 from catalog_fallback.services import stop_item
 from catalogs.server import CatalogServer
 from devtools.messages import languages
-from tests.example.pages import ADDRESSES, double_ids, refused_by_the_policy, unlabelled
+from tests.example.pages import PATHS, double_ids, refused_by_the_policy, unlabelled
 from tests.i18n.english import english_in, words_of
 from tests.i18n.texts import CODES
 
@@ -67,7 +67,7 @@ def test_the_settings_offer_what_is_translated(settings_of_the_example: ModuleTy
 
 
 @pytest.mark.parametrize("directory", CODES)
-@pytest.mark.parametrize("path", ADDRESSES.values(), ids=ADDRESSES)
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 def test_no_english_is_left_on_a_page(speaking: Speaking, path: str, directory: str) -> None:
     """And the page keeps to the strict policy, with an ID and a label for each field, in every language."""
     stop_item("GONE")

@@ -16,7 +16,7 @@ from catalog_fallback.models import StoppedItem
 from catalog_fallback.services import stop_item
 from catalogs.server import CatalogServer
 from portal.actions import ON_ALL, ON_ITEMS
-from tests.example.pages import ADDRESSES, double_ids, refused_by_the_policy, text_of, unlabelled
+from tests.example.pages import PATHS, double_ids, refused_by_the_policy, text_of, unlabelled
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -40,7 +40,7 @@ def policy_of(header: str) -> dict[str, str]:
     return dict(part.strip().split(" ", 1) for part in header.split(";"))
 
 
-@pytest.mark.parametrize("path", ADDRESSES.values(), ids=ADDRESSES)
+@pytest.mark.parametrize("path", PATHS.values(), ids=PATHS)
 @pytest.mark.parametrize("is_debug", [True, False], ids=["demonstration", "production"])
 def test_pages_keep_to_their_policy(site: Client, path: str, is_debug: bool) -> None:
     """The strict policy is sent; no script, style or handler stands in the page, nothing comes from elsewhere."""
