@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 #: lease under its token, or say what stands there; otherwise say what they hold. A gate with that very token is ours,
 #: whatever has changed since: redis-py may send a command again whose reply was lost.
 _PUT_UP = """
-local gate = redis.call('GET', KEYS[1])
+local held = redis.call('MGET', KEYS[1], unpack(KEYS, 4))
+local gate = table.remove(held, 1)
 if gate ~= ARGV[1] then
-    if #KEYS > 3 then
-        local held = redis.call('MGET', unpack(KEYS, 4))
-        local is_met = true
-        for i = 1, #held do is_met = is_met and (held[i] or '') == ARGV[i + 4] end
-        if not is_met then return {0, held} end
-    end
+    local is_met = true
+    for i = 1, #held do is_met = is_met and (held[i] or '') == ARGV[i + 4] end
+    if not is_met then return {0, held} end
     if gate then return {gate, redis.call('GET', KEYS[3])} end
     redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
 end
