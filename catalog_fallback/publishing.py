@@ -81,7 +81,7 @@ def _publish_committed(catalog: str, item_ids: Sequence[str], reason: str) -> No
         publish(catalog, item_ids, reason=reason)
     except Exception:
         about = fields("invalidation_failed", catalog=catalog, reason=reason, items=len(item_ids))
-        text = "Catalog %r: the cache did not confirm a committed change of the stop list."
+        text = "Catalog %r: a committed change of the stop list is not confirmed."
         logger.exception(text, catalog, extra=about)
 
 

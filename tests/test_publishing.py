@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from django.core.management import call_command
@@ -218,6 +219,20 @@ def test_a_failure_after_the_commit_is_logged_and_shown(
     services.invalidate_item("P002")
     assert StoppedItem.objects.get().published_at is not None
     assert shop.find().is_stopped
+
+
+def test_a_failure_after_the_commit_is_not_always_the_caches(
+    shop: Shop, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line in the log leaves it to the exception to say what failed."""
+    unreadable = InvalidationFailed("the stop list could not be read")
+    monkeypatch.setattr(publishing, "publish", Mock(side_effect=unreadable))
+    with caplog.at_level(logging.ERROR, "catalog_fallback"), transaction.atomic():
+        services.stop_item("P001")
+    assert [record.getMessage() for record in caplog.records] == [
+        "Catalog 'default': a committed change of the stop list is not confirmed."
+    ]
+    assert "the stop list could not be read" in caplog.text
 
 
 WRITES: dict[str, Callable[[], Any]] = {

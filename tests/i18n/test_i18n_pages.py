@@ -53,6 +53,7 @@ def _site(settings: Any) -> Iterator[None]:
         "default": {
             "STOP_CHECK": "cache",
             "SOURCES": {"primary": answers, "third": {"BACKEND": SIMULATED, "ENABLED": False}},
+            "GUARDS": {"payments": {}},
         },
         "other": {"SOURCES": {"plain": {**answers, "BREAKER": None, "RATE_LIMIT": {"CALLS": 3, "PER": 60}}}},
     }
@@ -124,6 +125,7 @@ PAGES: dict[str, Get] = {
     "reset": lambda browser: browser.get(f"{SOURCES}default/primary/reset/"),
     "look-up": lambda browser: browser.get(f"{SOURCES}lookup/", LOOKUP),
     "look-up-wrong": lambda browser: browser.get(f"{SOURCES}lookup/", {**LOOKUP, "item_id": "no good"}),
+    "look-up-stopped": lambda browser: browser.get(f"{SOURCES}lookup/", {**LOOKUP, "item_id": "OLD"}),
     "looked-up": lambda browser: browser.post(f"{SOURCES}lookup/", {**LOOKUP, "run": "1"}),
     "unanswered": lambda browser: browser.get(f"{ADMIN}unanswereditem/"),
     "error-page": lambda browser: browser.get("/broken/", headers={"Accept": "text/html"}),
