@@ -114,7 +114,8 @@ class Cluster:
     def move(self, slot: int, to: Node) -> None:
         """Give a slot, which must be empty, to another node; clients learn of it by MOVED."""
         new_home = to.ask("CLUSTER", "MYID")
-        for node in self.nodes:
+        to.ask("CLUSTER", "BUMPEPOCH")  # or the old home, which is told later, may still claim the slot and win
+        for node in sorted(self.nodes, key=lambda node: node is not to):
             node.ask("CLUSTER", "SETSLOT", slot, "NODE", new_home)
 
     def commands(self) -> dict[str, int]:

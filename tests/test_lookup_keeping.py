@@ -16,6 +16,7 @@ from catalog_fallback.fallback import Search
 from catalog_fallback.headers import Directives
 from catalog_fallback.keeping import entry_of
 from catalog_fallback.results import Lookup, State
+from catalog_fallback.testing import FrozenClock
 from tests import loopback as wire
 from tests import stores
 from tests.conf.making import raw_catalog, read
@@ -46,7 +47,7 @@ def test_a_hit_keeps_the_original_provenance(site: Site, moving: MovableClock) -
 
 @pytest.mark.parametrize("timeout", [1, 0, None], ids=str)
 def test_django_ratelimit_85_the_aliass_own_timeout_does_not_count(
-    site: Site, moving: MovableClock, timeout: int | None
+    site: Site, frozen_clock: FrozenClock, timeout: int | None
 ) -> None:
     """Whatever TIMEOUT in CACHES says, every key, those of the guards too, has the life that we give it."""
     lives = []
