@@ -25,6 +25,7 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.staticfiles",
     "catalog_fallback",
+    "tests.flushing",
 ]
 
 MIDDLEWARE = [
@@ -53,7 +54,8 @@ DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": str(TEST_DATABASE),
-        "OPTIONS": {"timeout": 20},
+        # Tests kill processes, not the machine: nobody has to wait for the disk.
+        "OPTIONS": {"timeout": 20, "init_command": "PRAGMA synchronous = OFF"},
         "TEST": {"NAME": str(TEST_DATABASE)},
     }
 }

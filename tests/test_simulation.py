@@ -28,7 +28,8 @@ def table(head: str) -> dict[str, list[str]]:
 def exactly(model: SiteModel) -> float:
     """The fetches a second, item by item."""
     weights = [rank**-model.exponent for rank in range(1, model.items + 1)]
-    rates = [model.rate * weight / sum(weights) for weight in weights]
+    total = sum(weights)
+    rates = [model.rate * weight / total for weight in weights]
     return sum(rate / (1 + rate * model.ttl) for rate in rates)
 
 

@@ -17,9 +17,9 @@ from catalog_fallback.off_loop import Pool
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-IDS = int(os.environ.get("SOAK_IDS", "10000"))
+IDS = int(os.environ.get("SOAK_IDS", "5000"))
 #: Blocks of memory by which a process may differ after twice as many IDs, however many that is: they swing by some
-#: hundreds (629 between 100,000 and a million IDs), while one object kept of each ID would be ten thousand.
+#: hundreds (629 between 100,000 and a million IDs), while one object kept of each ID would be five thousand.
 GROWTH = 1_000
 
 

@@ -82,9 +82,8 @@ def test_the_sdist_holds_its_tests(archives: tuple[Path, Path], tmp_path: Path) 
     sources = packaging.source_files(packaging.ROOT, packaging.IN_SDIST)
     assert packaging.complaints_about_sdist(names, sources) == []
     (unpacked,) = tmp_path.iterdir()
-    collected = run(
-        sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", directory=unpacked
-    )
+    options = ("--collect-only", "-q", "-p", "no:cacheprovider", "--assert=plain")
+    collected = run(sys.executable, "-m", "pytest", *options, directory=unpacked)
     files = {line.partition("::")[0] for line in collected.splitlines() if "::" in line}
     here = {name for name in sources if name.startswith("tests/") and "/test_" in name}
     assert files <= here
