@@ -25,6 +25,7 @@ def test(arguments: list[str]) -> None:
     """run the tests, in a browser too where there is one; what follows goes to pytest (-k, -x, a file …)"""
     groups, for_pytest = suite.read_arguments(arguments)
     MAIN.ensure(*groups)
+    suite.use_compiled_code()
     become(suite.pytest_command(MAIN, for_pytest))
 
 

@@ -57,6 +57,7 @@ class Outcome:
 def matrix(arguments: list[str]) -> None:
     """the tests with every Python and Django (3.12 6.0: only these; --quick; what follows -- goes to pytest)"""
     chosen, for_pytest = read_arguments(arguments)
+    suite.use_compiled_code()
     outcomes = [attempt(python, django, for_pytest) for python, django in chosen]
     print(f"\n{table(outcomes)}", flush=True)
     complain(outcomes)

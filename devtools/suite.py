@@ -34,6 +34,14 @@ def pytest_command(environment: Environment, arguments: Iterable[str]) -> list[s
     return [environment.program("python"), "-m", "pytest", *spread(list(arguments))]
 
 
+def use_compiled_code() -> None:
+    """Let the tests, and the hundreds of programs that they start, keep and use what Python compiles.
+
+    Machines that build images forbid it (PYTHONDONTWRITEBYTECODE); then all of it is compiled again by each of them.
+    """
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 def spread(arguments: list[str]) -> list[str]:
     """The arguments for pytest, with some processes unless they say how many or want to look in.
 

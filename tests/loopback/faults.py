@@ -111,7 +111,11 @@ def packed_zeros(size: int) -> bytes:
 
 def gzip_bomb(size: int = 300 << 20) -> Script:
     """A few hundred kilobytes that unpack to ``size`` bytes."""
-    return reply(200, packed_zeros(size), {"Content-Encoding": "gzip"})
+
+    def script(wire: Wire) -> None:
+        reply(200, packed_zeros(size), {"Content-Encoding": "gzip"})(wire)
+
+    return script
 
 
 def bad_gzip(wire: Wire) -> None:
