@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,15 @@ def redis_url() -> Iterator[str]:
     with servers.redis_server() as url:
         yield url
         assert servers.keys_for_ever(url) == [], "a key without an expiry was left behind"
+
+
+@pytest.fixture
+def forgotten_sockets() -> Iterator[None]:
+    """Sockets that a client library forgets are gone before the next test begins, which would be blamed for them."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture

@@ -24,7 +24,8 @@ from tests.sites import FOUND, ITEM, NOT_FOUND, OTHER_ITEM, TEMPORARY, Site, wor
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.django_db(transaction=True, databases="__all__"),
-    # pymemcache forgets the socket of a server that it takes for dead.
+    # pymemcache forgets the socket of a server that it takes for dead; Django's cache those of a thread that has ended.
+    pytest.mark.usefixtures("forgotten_sockets"),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import uuid
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,8 +21,11 @@ from tests.memcached import Memcached, running_memcached
 from tests.servers import freeze
 from tests.sites import FOUND, TEMPORARY, MovableClock, Site, found, words
 
-#: pymemcache forgets the socket of a server that it takes for dead.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    # pymemcache forgets the socket of a server that it takes for dead.
+    pytest.mark.usefixtures("forgotten_sockets"),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 
 #: Seconds after which a server that hangs is given up.
 BOUNDED = {"timeout": 0.25, "connect_timeout": 0.25}
@@ -44,9 +45,6 @@ def breakable(site: Site, request: pytest.FixtureRequest) -> Iterator[Memcached]
         options = {**BOUNDED, "ignore_exc": request.param}
         site.cache_in(backends.PYMEMCACHE, LOCATION=server.location, OPTIONS=options)
         yield server
-        with warnings.catch_warnings():  # of what pymemcache forgot
-            warnings.simplefilter("ignore", ResourceWarning)
-            gc.collect()
 
 
 def test_h38_a_value_that_is_too_large_is_not_kept(on_memcached: Site) -> None:

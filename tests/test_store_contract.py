@@ -17,7 +17,11 @@ from tests import backends, stores
 from tests.backends import BACKENDS, make_tables, params_of
 
 #: Tables of caches are in real databases, too, whose aliases come with their fixtures.
-pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
+pytestmark = [
+    pytest.mark.django_db(transaction=True, databases="__all__"),
+    # Django's cache forgets those of a thread that has ended.
+    pytest.mark.usefixtures("forgotten_sockets"),
+]
 
 #: Where one winner is promised.
 ATOMIC = [name for name, backend in BACKENDS.items() if backend.is_atomic]
