@@ -14,7 +14,7 @@ from django.core.cache.backends.locmem import LocMemCache
 
 from catalog_fallback.fast_cache import FastCache
 from catalog_fallback.fast_caches import fast_cache
-from catalog_fallback.turns import Turns
+from catalog_fallback.shared_reads import SharedReads
 
 _DJANGO_REDIS = "django_redis.cache"
 #: Backends whose objects may be used by any thread, so that asking ``caches`` once is enough.
@@ -31,14 +31,14 @@ _REWRITING_CLIENTS = frozenset({"HerdClient"})
 class Backend:
     """One alias of CACHES, with the same answers from all its backends. One object for all threads of a process."""
 
-    __slots__ = ("_mine", "_shared", "alias", "fast", "turns")
+    __slots__ = ("_mine", "_shared", "alias", "fast", "reads")
 
     def __init__(self, alias: str) -> None:
         self.alias = alias
         #: The faster way, where there is one; known once :attr:`cache` was asked for.
         self.fast: FastCache | None = None
-        #: For hits from another process's memory; None where there is nothing to wait for.
-        self.turns: Turns | None = None
+        #: Of pairs, from another process's memory; None where there is nothing to wait for.
+        self.reads: SharedReads | None = None
         self._shared: BaseCache | None = None
         self._mine = threading.local()
 
@@ -50,7 +50,7 @@ class Backend:
         cache: BaseCache = caches[self.alias]
         if type(cache).__module__ in _SHARED_BACKENDS:
             self._shared = cache
-            self.turns = None if isinstance(cache, LocMemCache) else Turns()
+            self.reads = None if isinstance(cache, LocMemCache) else SharedReads()
             self.fast = fast_cache(cache)
         elif type(cache).__module__ == _CONNECTED_BACKENDS:
             return self._of_thread()

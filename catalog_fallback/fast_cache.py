@@ -22,6 +22,12 @@ class FastCache(Protocol):
     def read(self, keys: tuple[str, ...]) -> list[Any]:
         """Return the values under keys (at least one), None for what is missing; may raise Undecodable."""
 
+    def raw(self, keys: tuple[str, ...]) -> list[bytes | None]:
+        """Return what :meth:`read` would decode."""
+
+    def decoded(self, values: list[bytes | None]) -> list[Any]:
+        """Return what :meth:`read` would return, in objects of the caller's own; may raise Undecodable."""
+
     def add(self, key: str, value: Any, seconds: int) -> bool:
         """Return whether the key was new."""
 

@@ -23,11 +23,16 @@ class OverLocMem:
         assert isinstance(self._pickles, OrderedDict)
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
+        return decoded(pickle.loads, self.raw(keys))
+
+    def raw(self, keys: tuple[str, ...]) -> list[bytes | None]:
         make_key, pickles = self._make_key, self._pickles
         made = [make_key(key) for key in keys]
         with self._lock:
-            found = [self._pickle_locked(key) if key in pickles else None for key in made]
-        return decoded(pickle.loads, found)
+            return [self._pickle_locked(key) if key in pickles else None for key in made]
+
+    def decoded(self, values: list[bytes | None]) -> list[Any]:
+        return decoded(pickle.loads, values)
 
     def add(self, key: str, value: Any, seconds: int) -> bool:
         made, pickled = self._make_key(key), pickle.dumps(value, self._protocol)

@@ -32,8 +32,15 @@ class _OverRedis:
         self.scripts: RedisScripts | None = RedisScripts(access, takes_any_keys=self.takes_any_keys)
 
     def read(self, keys: tuple[str, ...]) -> list[Any]:
+        return decoded(self._decode, self.raw(keys))
+
+    def raw(self, keys: tuple[str, ...]) -> list[bytes | None]:
         made = [self._make_key(key) for key in keys]
-        return decoded(self._decode, self._client().execute_command("MGET", *made, keys=made))
+        found: list[bytes | None] = self._client().execute_command("MGET", *made, keys=made)
+        return found
+
+    def decoded(self, values: list[bytes | None]) -> list[Any]:
+        return decoded(self._decode, values)
 
     def add(self, key: str, value: Any, seconds: int) -> bool:
         return bool(self._client().execute_command(*self._set(key, value, seconds), "NX"))
@@ -74,11 +81,13 @@ class _OverCluster(_OverRedis):
 
     takes_any_keys = False
 
-    def read(self, keys: tuple[str, ...]) -> list[Any]:
+    def raw(self, keys: tuple[str, ...]) -> list[bytes | None]:
         client, made = self._client(), [self._make_key(key) for key in keys]
-        if len({client.keyslot(key) for key in made}) == 1:
-            return decoded(self._decode, client.execute_command("MGET", *made))
-        return decoded(self._decode, client.mget_nonatomic(made))
+        is_one_slot = len({client.keyslot(key) for key in made}) == 1
+        found: list[bytes | None] = (
+            client.execute_command("MGET", *made) if is_one_slot else client.mget_nonatomic(made)
+        )
+        return found
 
 
 def of_django(cache: Any) -> FastCache | None:

@@ -15,6 +15,7 @@ from catalog_fallback import cache_trouble, clock
 from catalog_fallback.cache_backends import Backend, whole_seconds
 from catalog_fallback.cache_errors import VALUE_ERRORS, is_about_a_value
 from catalog_fallback.cache_trouble import Trouble
+from catalog_fallback.fast_cache import Undecodable
 from catalog_fallback.redis_scripts import Precondition, RedisScripts, Unmet
 
 T = TypeVar("T")
@@ -30,26 +31,35 @@ class Store:
 
     def get_pair(self, first: str, second: str) -> tuple[Any, Any]:
         """Return what the cache holds under two keys, None for what is missing: the read of every hit."""
-        backend, trouble = self._backend, self._trouble
-        fast, turns = backend.fast, backend.turns
+        backend, trouble, keys = self._backend, self._trouble, (first, second)
+        fast, reads = backend.fast, backend.reads
         if fast is None or trouble.errors or trouble.paused_until:
-            found = self.get_many((first, second))
+            found = self.get_many(keys)
             return found.get(first), found.get(second)
-        turn = None if turns is None else turns.take()
+        values = self._ask(keys) if reads is None else reads.read(keys, self._ask)
+        if values is None:
+            return None, None
+        try:
+            one, two = fast.decoded(values)
+        except Undecodable as error:
+            found = self._without_what_failed(keys, error, clock.monotonic())
+            return found.get(first), found.get(second)
+        return one, two
+
+    def _ask(self, keys: tuple[str, ...]) -> list[bytes | None] | None:
+        """Read without decoding; None where the cache is in trouble."""
+        fast, trouble = self._backend.fast, self._trouble
+        if fast is None or trouble.paused_until:  # whoever had the turn before has found out why
+            return None
         started = clock.monotonic()
         try:
-            if trouble.paused_until:  # whoever had the turn before has found out why
-                return None, None
-            one, two = fast.read((first, second))
+            values = fast.raw(keys)
         except Exception as error:  # noqa: BLE001 - whatever a backend raises is its trouble, not the lookup's
-            found = self._without_what_failed((first, second), error, started)
-            return found.get(first), found.get(second)
-        finally:
-            if turn is not None:
-                turn.put(0)
+            trouble.failed(error, started)
+            return None
         if clock.monotonic() - started > cache_trouble.SLOW:
             trouble.answered(started)
-        return one, two
+        return values
 
     @property
     def backend(self) -> BaseCache:

@@ -139,7 +139,7 @@ def look_up(query: Query, kept: Kept, deadline: Deadline, *, refresh: bool = Fal
     Ends within the deadline plus the cache and database operation that it is in.
     """
     trip = Trip(query, kept, deadline, refresh=refresh)
-    step = trip.advance()
+    step = trip.join() or trip.advance()
     while isinstance(step, Flight):
         step.wait(deadline.left())
         step = trip.advance()

@@ -10,8 +10,6 @@ import os
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 
-#: Enough to keep one interpreter busy with replies, even from a cache that is some milliseconds away.
-AT_ONCE = 8
 #: Seconds after which one goes without a turn. Whoever was torn away between taking a turn and holding it never puts it
 #: back; whoever went without one puts one back all the same, and so makes good for it.
 PATIENCE = 5.0
@@ -22,7 +20,7 @@ class Turns:
 
     __slots__ = ("_at_once", "_free", "_pid")
 
-    def __init__(self, at_once: int = AT_ONCE) -> None:
+    def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._fill(at_once)
 
@@ -31,6 +29,17 @@ class Turns:
         for _ in range(at_once):
             free.put(at_once)
         self._free, self._pid = free, os.getpid()
+
+    def take_free(self) -> SimpleQueue[int] | None:
+        """Return where a turn has to be put back, None where one would have to be waited for."""
+        if self._pid != os.getpid():
+            self._fill(self._at_once)
+        free = self._free
+        try:
+            free.get_nowait()
+        except Empty:
+            return None
+        return free
 
     def take(self) -> SimpleQueue[int]:
         """Wait for a turn, but not for ever; return where one has to be put back."""

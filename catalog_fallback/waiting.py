@@ -18,7 +18,7 @@ from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup, State
 
 #: Seconds between two looks at a lease that another process has, chosen at random between these.
-POLL = (0.005, 0.01)
+POLL = (0.005, 0.007)
 #: How often a lease may look free and yet not be taken before the fetch begins without one. It may be garbage that
 #: nobody can read, or a cache that says "taken" for "busy"; a lease may cost its exclusiveness, never an answer.
 FRUITLESS = 3

@@ -23,6 +23,7 @@ def test_lost_turns_are_made_good() -> None:
     both.take().put(0)
     assert both._free.qsize() == 1
     first, second = both.take(), both.take()
+    assert both.take_free() is None
     first.put(0)
     second.put(0)
     assert both._free.qsize() == 2
