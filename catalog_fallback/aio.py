@@ -8,7 +8,6 @@ can wait for one call.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
@@ -16,14 +15,14 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from catalog_fallback.cache import entries_of
-from catalog_fallback.crowds import Crowd, wake
-from catalog_fallback.entry_form import Kept
+from catalog_fallback.crowds import Crowd, call_in, deliver
+from catalog_fallback.entry_form import Entry, Kept
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.off_loop import Pool, in_thread, start, submit, surely
 from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
-from catalog_fallback.trips import Trip
+from catalog_fallback.trips import Trip, brought
 
 __all__ = ["Pool", "in_thread", "look_up", "start", "surely"]
 
@@ -39,13 +38,62 @@ async def look_up(query: Query, deadline: Deadline, *, refresh: bool = False) ->
     found = await _reads.read(query, deadline, refresh=refresh)
     if isinstance(found, Lookup):
         return found
-    trip = Trip(query, found, deadline, refresh=refresh, is_old_view=False)
-    step: Lookup | Flight | None = trip.take_up() or trip.join()
+    trip = Trip(query, found.kept, deadline, refresh=refresh, is_old_view=False, joined=found.flight)
+    try:
+        step: Lookup | Flight | None = trip.take_up() or (trip.join() if found.flight is None else None)
+    finally:
+        if found.others is not None:
+            found.others.follow(trip)
     while not isinstance(step, Lookup):
         if step is not None:
             await _landing(step, deadline)
         step = trip.take_up() or await in_thread(trip.advance, deadline, if_never=trip.leave)
     return step
+
+
+class _Next(NamedTuple):
+    """What a task goes on with: what the cache has in hand, and a flight that has landed meanwhile or is to be begun.
+
+    ``others``: those who want the same, for whom this task goes ahead.
+    """
+
+    kept: Kept = Kept()
+    flight: Flight | None = None
+    others: _Asked | None = None
+
+
+class _Asked:
+    """One query of one turn of a loop, and the tasks that wait for what it brings."""
+
+    __slots__ = ("_loop", "crowd", "query")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, query: Query) -> None:
+        self._loop = loop
+        self.query = query
+        self.crowd: Crowd[Lookup | _Next] = Crowd(loop, _Next())
+
+    def bring(self, found: Lookup | Kept) -> list[tuple[asyncio.Future[Lookup | _Next], Lookup | _Next]]:
+        """Return who goes on with what: everybody with the answer, or one who goes ahead."""
+        if isinstance(found, Lookup):
+            return [(future, found) for future in self.crowd.leave()]
+        first = self.crowd.first()
+        return [] if first is None else [(first, _Next(found, others=self))]
+
+    def follow(self, trip: Trip) -> None:
+        """Let the others wait for the flight of the one who went ahead; without one each goes on by himself."""
+        if trip.flight is None:
+            self.leave_alone(trip.kept)
+        elif len(self.crowd):
+            self.crowd.otherwise = _Next(trip.kept)
+            trip.flight.when_landed(partial(call_in, self._loop, self._landed, trip.flight, trip.kept, trip.seen))
+
+    def leave_alone(self, kept: Kept) -> None:
+        """Let each of the others go on by himself."""
+        self.crowd.let_all_go(_Next(kept))
+
+    def _landed(self, flight: Flight, kept: Kept, seen: Entry | None) -> None:
+        lookup = brought(flight, self.query, seen)
+        self.crowd.let_all_go(_Next(kept, flight) if lookup is None else lookup)
 
 
 class _Reads:
@@ -55,48 +103,54 @@ class _Reads:
     """
 
     def __init__(self) -> None:
-        #: Loop → (catalog, whether entries are only to be looked at) → what is asked for in this turn.
-        self._asked: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, bool], list[_Read]]]
+        #: Loop → (catalog, whether entries are only to be looked at) → name → what is asked for in this turn.
+        self._asked: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, bool], dict[str, _Asked]]]
         self._asked = WeakKeyDictionary()
 
-    def read(self, query: Query, deadline: Deadline, *, refresh: bool) -> asyncio.Future[Lookup | Kept]:
-        """Return what will hold what the cache has; nothing when no thread was free to read it before the deadline."""
+    async def read(self, query: Query, deadline: Deadline, *, refresh: bool) -> Lookup | _Next:
+        """Return what the cache has; nothing when no thread was free to read it before the deadline."""
         loop = asyncio.get_running_loop()
         groups = self._asked.get(loop)
         if groups is None:
             groups = self._asked[loop] = {}
             loop.call_soon(self._begin, loop)
-        reads = groups.setdefault((query.catalog.alias, refresh), [])
-        if not reads or len(reads[-1].queries) == TOGETHER:
-            reads.append(_Read([], Crowd(loop, Kept())))
-        reads[-1].queries.append(query)
-        return reads[-1].crowd.join(deadline.left())
+        group = groups.setdefault((query.catalog.alias, refresh), {})
+        asked = group.get(query.name)
+        if asked is None:
+            asked = group[query.name] = _Asked(loop, query)
+        future = asked.crowd.join(deadline.left())
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if future.done() and not future.cancelled():  # it was to go ahead, or had its answer, at that very moment
+                _give_up(future.result())
+            raise
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
-        for (alias, refresh), reads in self._asked.pop(loop).items():
-            entries = entries_of[alias]
-            for read in reads:
-                _begin(loop, read, entries.look_many if refresh else entries.read_many)
+        for (alias, refresh), group in self._asked.pop(loop).items():
+            entries, asked = entries_of[alias], list(group.values())
+            for at in range(0, len(asked), TOGETHER):
+                _begin(loop, asked[at : at + TOGETHER], entries.look_many if refresh else entries.read_many)
 
 
-class _Read(NamedTuple):
-    """One read, and the tasks that wait for it."""
-
-    queries: list[Query]
-    crowd: Crowd[Lookup | Kept]
+def _give_up(found: Lookup | _Next) -> None:
+    if isinstance(found, _Next) and found.others is not None:
+        found.others.leave_alone(found.kept)
 
 
 def _begin(
-    loop: asyncio.AbstractEventLoop, read: _Read, function: Callable[[Sequence[Query]], Sequence[Lookup | Kept]]
+    loop: asyncio.AbstractEventLoop,
+    asked: Sequence[_Asked],
+    function: Callable[[Sequence[Query]], Sequence[Lookup | Kept]],
 ) -> None:
     def bring(future: Future[Sequence[Lookup | Kept]]) -> None:
-        read.crowd.let_go(future.result() if future.exception() is None else [Kept()] * len(read.crowd))
+        found = future.result() if future.exception() is None else [Kept()] * len(asked)
+        deliver(loop, [pair for each, what in zip(asked, found, strict=True) for pair in each.bring(what)])
 
     def tell(future: Future[Sequence[Lookup | Kept]]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(bring, future)
+        call_in(loop, bring, future)
 
-    submit(Pool.READING, partial(function, read.queries)).add_done_callback(tell)
+    submit(Pool.READING, partial(function, [each.query for each in asked])).add_done_callback(tell)
 
 
 async def _landing(flight: Flight, deadline: Deadline) -> None:
@@ -108,7 +162,7 @@ async def _landing(flight: Flight, deadline: Deadline) -> None:
     crowd = crowds.get(flight)
     if crowd is None:
         crowd = crowds[flight] = Crowd(loop, None)
-        flight.when_landed(partial(wake, loop, crowd))
+        flight.when_landed(partial(call_in, loop, crowd.let_all_go, None))
     await crowd.join(deadline.left())
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -19,13 +20,13 @@ class Crowd(Generic[T]):
     Whoever's time is over goes on with ``otherwise``.
     """
 
-    __slots__ = ("_loop", "_otherwise", "_timer", "_waiting")
+    __slots__ = ("_loop", "_timer", "_waiting", "otherwise")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, otherwise: T) -> None:
         self._loop = loop
-        self._otherwise = otherwise
+        self.otherwise = otherwise
         #: Moment of the loop's clock → who waits until then, in the order of coming.
-        self._waiting: list[tuple[float, asyncio.Future[T]]] = []
+        self._waiting: deque[tuple[float, asyncio.Future[T]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -40,29 +41,26 @@ class Crowd(Generic[T]):
             self._set_timer(until)
         return future
 
-    def let_go(self, answers: Sequence[T]) -> None:
-        """Give everybody his answer, in the order of coming.
+    def first(self) -> asyncio.Future[T] | None:
+        """Take out the first one who still waits."""
+        while self._waiting:
+            _, future = self._waiting.popleft()
+            if not future.done():
+                return future
+        return None
 
-        The first goes on in this turn of the loop and more in each that follows, so that a thread which the first one
-        starts need not wait for the interpreter until all others have gone on.
-        """
+    def leave(self) -> list[asyncio.Future[T]]:
+        """Take everybody out, in the order of coming."""
         if self._timer is not None:
             self._timer.cancel()
-        self._deliver([(future, answer) for (_, future), answer in zip(self._waiting, answers, strict=True)], 1)
-        self._waiting = []
+            self._timer = None
+        futures = [future for _, future in self._waiting]
+        self._waiting.clear()
+        return futures
 
     def let_all_go(self, answer: T) -> None:
         """Give everybody the same answer: a few hundred in this turn of the loop, and in each that follows."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._deliver([(future, answer) for _, future in self._waiting], AT_ONCE)
-        self._waiting = []
-
-    def _deliver(self, pairs: Sequence[tuple[asyncio.Future[T], T]], count: int) -> None:
-        for future, answer in pairs[:count]:
-            _settle(future, answer)
-        if len(pairs) > count:
-            self._loop.call_soon(self._deliver, pairs[count:], min(4 * count, AT_ONCE))
+        deliver(self._loop, [(future, answer) for future in self.leave()], AT_ONCE)
 
     def _set_timer(self, moment: float) -> None:
         if self._timer is not None:
@@ -74,10 +72,21 @@ class Crowd(Generic[T]):
         now = self._loop.time()
         for until, future in self._waiting:
             if until <= now:
-                _settle(future, self._otherwise)
+                _settle(future, self.otherwise)
         left = [until for until, future in self._waiting if not future.done()]
         if left:
             self._set_timer(min(left))
+
+
+def deliver(loop: asyncio.AbstractEventLoop, pairs: Sequence[tuple[asyncio.Future[T], T]], count: int = 1) -> None:
+    """Give each his own answer: to ``count`` of them in this turn of the loop, to more in each that follows.
+
+    A thread that the first one starts need not wait for the interpreter until all others have gone on.
+    """
+    for future, answer in pairs[:count]:
+        _settle(future, answer)
+    if len(pairs) > count:
+        loop.call_soon(deliver, loop, pairs[count:], min(4 * count, AT_ONCE))
 
 
 def _settle(future: asyncio.Future[T], answer: T) -> None:
@@ -85,7 +94,7 @@ def _settle(future: asyncio.Future[T], answer: T) -> None:
         future.set_result(answer)
 
 
-def wake(loop: asyncio.AbstractEventLoop, crowd: Crowd[None]) -> None:
-    """From any thread: let everybody of a crowd go on, if the loop still runs."""
+def call_in(loop: asyncio.AbstractEventLoop, function: Callable[..., object], *arguments: object) -> None:
+    """From any thread: have the loop call the function, if it still runs."""
     with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(crowd.let_all_go, None)
+        loop.call_soon_threadsafe(function, *arguments)

@@ -136,17 +136,13 @@ class Fill:
             return self.joined(self._stale(old, ()))
         return Lookup(query.item_id, query.catalog.alias, record.state, record.reason, retry_after=record.retry_after)
 
-    def has_to_ask(self, lookup: Lookup) -> bool:
-        """Whether the database has to agree before what somebody else's flight brought may be shown."""
-        return lookup.item is not None and self.query.catalog.stop_check == "database"
-
     def joined(self, lookup: Lookup) -> Lookup:
         """Take over what somebody else's flight brought.
 
         Where the gate alone does not tell of a stop (STOP_CHECK="database"), this lookup may have begun after one that
         the flight has not seen.
         """
-        if not self.has_to_ask(lookup):
+        if not has_to_ask(self.query, lookup):
             return lookup
         is_stopped = stop_list.is_stopped(self.query)
         return lookup if is_stopped is False else self._not_shown(is_stopped, None)
@@ -234,3 +230,8 @@ class Fill:
             search.trace,
             retry_after=search.retry_after,
         )
+
+
+def has_to_ask(query: Query, lookup: Lookup) -> bool:
+    """Whether the database has to agree before what somebody else's flight brought may be shown."""
+    return lookup.item is not None and query.catalog.stop_check == "database"

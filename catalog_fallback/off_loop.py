@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import enum
 import os
 import threading
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 
 from django.db import connections
 
+from catalog_fallback.crowds import call_in
 from catalog_fallback.resilience.time_budget import Deadline
 
 T = TypeVar("T")
@@ -113,8 +113,7 @@ async def called_back(ask: Callable[[Callable[..., None]], Any], seconds: float 
             waiter.set_result(None)
 
     def call_back(*_: object) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(wake)
+        call_in(loop, wake)
 
     timer = None if seconds is None else loop.call_later(seconds, wake)
     ask(call_back)

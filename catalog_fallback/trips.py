@@ -5,8 +5,8 @@ from __future__ import annotations
 from catalog_fallback import clock, flights, stop_list
 from catalog_fallback.boarding import Boarding, board, board_unless_changed, join, land, under_way
 from catalog_fallback.cache import entries_of
-from catalog_fallback.entry_form import Kept
-from catalog_fallback.filling import Fill
+from catalog_fallback.entry_form import Entry, Kept
+from catalog_fallback.filling import Fill, has_to_ask
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
@@ -18,7 +18,8 @@ class Trip:
     """The way of one lookup.
 
     ``kept`` is what the cache had in hand; with ``refresh`` an answer takes another entry than that one.
-    ``is_old_view``: the caller's connection may see an old stop list; None asks it.
+    ``is_old_view``: the caller's connection may see an old stop list; None asks it. ``joined`` is a flight that was
+    begun under what ``kept`` has as the gate, and that was waited for.
     """
 
     def __init__(
@@ -29,14 +30,15 @@ class Trip:
         *,
         refresh: bool = False,
         is_old_view: bool | None = None,
+        joined: Flight | None = None,
     ) -> None:
         self.deadline = deadline
         is_old_view = stop_list.sees_old_state() if is_old_view is None else is_old_view
         self._fill = Fill(query, entries_of[query.catalog.alias], deadline, is_old_view)
-        self._kept = kept
-        self._seen = kept.entry if refresh else None
+        self.kept = kept
+        self.seen = kept.entry if refresh else None
         #: Somebody else's flight that was waited for last.
-        self._joined: Flight | None = None
+        self._joined = joined
         #: A flight of our own that was begun by :meth:`join`, and not boarded yet.
         self._own: Flight | None = None
 
@@ -45,10 +47,10 @@ class Trip:
 
         What was begun is flown by :meth:`advance`, or given up by :meth:`leave`.
         """
-        entry = self._kept.entry
-        if entry is not None and entry != self._seen and entry.expires_at > clock.wall():
+        entry = self.kept.entry
+        if entry is not None and entry != self.seen and entry.expires_at > clock.wall():
             return None  # that is for the database to confirm
-        joined = join(self._fill, self._kept)
+        joined = join(self._fill, self.kept)
         if joined is None:
             return None
         flight, is_own = joined
@@ -58,11 +60,16 @@ class Trip:
         self._joined = flight
         return flight
 
+    @property
+    def flight(self) -> Flight | None:
+        """The flight that :meth:`join` has found or begun."""
+        return self._joined or self._own
+
     def leave(self) -> None:
         """Give up what was begun by :meth:`join`, unless it is flown: others need not wait for it."""
         own, self._own = self._own, None
         if own is not None:
-            land(self._fill, self._kept, own)
+            land(self._fill, self.kept, own)
 
     def advance(self) -> Lookup | Flight:
         """Do what needs no waiting for this process's others: return the answer, or the flight to wait for.
@@ -82,14 +89,14 @@ class Trip:
         if joined is not None and joined.lookup is not None and self._is_answered_by(joined):
             return self._fill.joined(joined.lookup)
         if joined is not None:
-            self._joined, self._kept = None, self._fill.entries.look(self._fill.query)
+            self._joined, self.kept = None, self._fill.entries.look(self._fill.query)
         while step is None and not self.deadline.has_passed:
-            step = from_entry(self._fill, self._kept, self._seen) or self._from_sources()
+            step = from_entry(self._fill, self.kept, self.seen) or self._from_sources()
             if step is None:
-                self._kept = self._fill.entries.look(self._fill.query)
+                self.kept = self._fill.entries.look(self._fill.query)
         if isinstance(step, Flight):
             self._joined = step
-        return step or self._fill.past_deadline(self._kept)
+        return step or self._fill.past_deadline(self.kept)
 
     def take_up(self) -> Lookup | None:
         """Return the answer that the joined flight has brought, or the one that is due when the time is over.
@@ -98,25 +105,25 @@ class Trip:
         """
         flight = self._joined
         if flight is not None and flight.lookup is not None and self._is_answered_by(flight):
-            return None if self._fill.has_to_ask(flight.lookup) else flight.lookup
+            return brought(flight, self._fill.query, self.seen)
         if not self.deadline.has_passed:
             return None
         self.leave()  # nobody need call advance() any more
-        return self._fill.past_deadline(self._kept)
+        return self._fill.past_deadline(self.kept)
 
     def _is_answered_by(self, flight: Flight) -> bool:
-        return is_answer(self._fill.query, flight.lookup, self._seen)
+        return is_answer(self._fill.query, flight.lookup, self.seen)
 
     def _from_sources(self) -> Lookup | Flight | None:
         """Fetch, or find whoever does; None when the cache has to be read again."""
-        fill, kept = self._fill, self._kept
+        fill, kept = self._fill, self.kept
         step = None
         if self._own is None:
             step = under_way(fill, kept) or board_unless_changed(fill, kept)
         if isinstance(step, Flight):
             return step
         if isinstance(step, Boarding):
-            return flights.fly(step, kept.entry, self._seen)
+            return flights.fly(step, kept.entry, self.seen)
         outlook, refused = fill.ask_guards(step)
         if refused is not None:
             return self._refused(fill.without_call(refused, kept))
@@ -124,13 +131,22 @@ class Trip:
         boarding = board(fill, kept, outlook, own)
         if isinstance(boarding, Flight):
             return boarding
-        return flights.fly(boarding, kept.entry, self._seen)
+        return flights.fly(boarding, kept.entry, self.seen)
 
     def _refused(self, lookup: Lookup) -> Lookup:
         """Nobody may be called, so nobody who waits would fare better."""
         if self._own is not None and lookup.reason != "deadline":
             self._own.lookup = lookup
         return lookup
+
+
+def brought(flight: Flight, query: Query, seen: Entry | None) -> Lookup | None:
+    """Return what a flight has brought for a query, where the database need not be asked whether it may be shown.
+
+    ``seen`` is the entry that a ``refresh`` must not be answered with.
+    """
+    lookup = flight.lookup
+    return lookup if is_answer(query, lookup, seen) and lookup is not None and not has_to_ask(query, lookup) else None
 
 
 def look_up(query: Query, kept: Kept, deadline: Deadline, *, refresh: bool = False) -> Lookup:

@@ -22,8 +22,10 @@ from catalog_fallback import flight_table, off_loop, services, signals
 from catalog_fallback.cache import entries_of
 from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.fallback import chain_of
+from catalog_fallback.models import StoppedItem
 from catalog_fallback.off_loop import Pool
 from catalog_fallback.results import Lookup
+from catalog_fallback.store import Store
 from tests import loopback as wire
 from tests.many import ANY, Any_
 from tests.sites import FOUND, ITEM, NOT_FOUND, MovableClock, Site, words
@@ -401,6 +403,114 @@ def test_a_cancelled_waiter_harms_nobody(site: Site) -> None:
     assert all(isinstance(each, Lookup) and each.is_found for each in results[:5])
     assert all(isinstance(each, asyncio.CancelledError) for each in results[5:])
     assert Any_.asked == ["P001"]
+
+
+def test_many_tasks_that_want_the_same_are_one_question(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fifty tasks for each of two items: one read of four keys, one call an item, and everybody has the answer."""
+    ask_any(site)
+    for item_id in ("P001", "P002"):
+        services.invalidate_item(item_id)  # the gates are known
+    reads: list[int] = []
+    read_all = Store.get_many
+
+    def get_many(self: Store, keys: tuple[str, ...]) -> Any:
+        reads.append(len(keys))
+        return read_all(self, keys)
+
+    monkeypatch.setattr(Store, "get_many", get_many)
+
+    async def look_up() -> list[Lookup]:
+        return await asyncio.gather(*(services.afind_item(f"P00{1 + number % 2}") for number in range(100)))
+
+    misses, hits = asyncio.run(look_up()), asyncio.run(look_up())
+    assert [lookup.item_id for lookup in misses] == ["P001", "P002"] * 50
+    assert {(*words(lookup), str(lookup.cache)) for lookup in misses} == {("found", "ok", "miss")}
+    assert {(*words(lookup), str(lookup.cache)) for lookup in hits} == {("found", "ok", "hit")}
+    assert sorted(Any_.asked) == ["P001", "P002"]
+    assert reads.count(4) == 2
+
+
+def test_an_expired_entry_stands_in_for_one_of_many(site: Site, moving: MovableClock) -> None:
+    """Of tasks that asked together, for the one whose time is over before the fetch has ended."""
+    gate = Gate()
+    gate.open.set()
+    ask_any(site, gate, STALE_IF_ERROR=600)
+    site.find("P001")
+    gate.open.clear()
+    gate.begun.clear()
+    moving.move(61)
+
+    async def look_up() -> list[Lookup]:
+        tasks = [asyncio.create_task(services.afind_item("P001", budget=budget)) for budget in (20, 0.1, 20)]
+        late = await tasks[1]
+        gate.open.set()
+        return [late, await tasks[0], await tasks[2]]
+
+    late, *others = asyncio.run(look_up())
+    assert late.is_stale
+    assert [(lookup.is_stale, *words(lookup)) for lookup in others] == [(False, "found", "ok")] * 2
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_many_tasks_ask_the_database_after_the_flight_where_it_decides(
+    site: Site, is_stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STOP_CHECK = "database": a stop that no gate tells of is seen by each who waited; and nobody fetches again."""
+    gate = Gate()
+    ask_any(site, gate, STOP_CHECK="database", TTL=0)
+    services.invalidate_item("P001")
+    monkeypatch.setattr("catalog_fallback.publishing._publish_chunk", lambda *args, **kwargs: None)
+
+    async def look_up() -> list[Lookup]:
+        tasks = [asyncio.create_task(services.afind_item("P001")) for _ in range(20)]
+        await reached(gate.begun)
+        if is_stopped:
+            await asyncio.to_thread(StoppedItem.objects.bulk_create, [StoppedItem(catalog="default", item_id="P001")])
+        gate.open.set()
+        return await asyncio.gather(*tasks)
+
+    first, *others = asyncio.run(look_up())
+    assert first.is_found
+    assert {words(lookup) for lookup in others} == {("stopped", "stopped") if is_stopped else ("found", "ok")}
+    assert Any_.asked == ["P001"]
+
+
+@pytest.mark.parametrize("stop_check", ["cache", "database"])
+def test_what_was_stopped_while_they_waited_is_shown_to_nobody(site: Site, stop_check: str) -> None:
+    """The flight that twenty tasks wait for finds another gate, or the database says it to each."""
+    gate = Gate()
+    ask_any(site, gate, STOP_CHECK=stop_check)
+    services.invalidate_item("P001")
+
+    async def look_up() -> list[Lookup]:
+        tasks = [asyncio.create_task(services.afind_item("P001")) for _ in range(20)]
+        await reached(gate.begun)
+        await asyncio.to_thread(services.stop_item, "P001")
+        gate.open.set()
+        return await asyncio.gather(*tasks)
+
+    lookups = asyncio.run(look_up())
+    assert {words(lookup) for lookup in lookups} == {("stopped", "stopped")}
+    assert Any_.asked == ["P001"]
+
+
+def test_the_one_who_goes_ahead_may_be_cancelled_at_that_very_moment(site: Site) -> None:
+    """Between being told to begin and beginning: the others go on without it, and nothing is left behind."""
+    ask_any(site)
+    services.invalidate_item("P001")
+
+    async def look_up() -> list[Any]:
+        tasks = [asyncio.create_task(services.afind_item("P001")) for _ in range(5)]
+        while tasks[0]._fut_waiter is None or not tasks[0]._fut_waiter.done():  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+        tasks[0].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    first, *others = asyncio.run(look_up())
+    assert isinstance(first, asyncio.CancelledError)
+    assert {words(lookup) for lookup in others} == {("found", "ok")}
+    assert Any_.asked == ["P001"]
+    assert len(flight_table.table) == 0
 
 
 def test_a_task_that_is_cancelled_before_its_turn_never_calls(site: Site) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from catalog_fallback.crowds import AT_ONCE, Crowd, wake
+from catalog_fallback.crowds import AT_ONCE, Crowd, call_in, deliver
 
 
 async def a_crowd(count: int, seconds: float = 60.0) -> tuple[Crowd[str], list[asyncio.Future[str]]]:
@@ -20,7 +20,8 @@ def test_everybody_gets_his_own_answer() -> None:
 
     async def run() -> list[str]:
         crowd, futures = await a_crowd(30)
-        crowd.let_go([str(number) for number in range(30)])
+        loop = asyncio.get_running_loop()
+        deliver(loop, [(future, str(number)) for number, future in enumerate(crowd.leave())])
         return list(await asyncio.gather(*futures))
 
     assert asyncio.run(run()) == [str(number) for number in range(30)]
@@ -31,7 +32,7 @@ def test_the_first_goes_on_before_the_others() -> None:
 
     async def run() -> list[int]:
         crowd, futures = await a_crowd(30)
-        crowd.let_go(["now"] * 30)
+        deliver(asyncio.get_running_loop(), [(future, "now") for future in crowd.leave()])
         done = [sum(future.done() for future in futures)]
         while done[-1] < 30:
             await asyncio.sleep(0)
@@ -60,12 +61,40 @@ def test_who_was_cancelled_disturbs_nobody() -> None:
     """The others have their own answers still."""
 
     async def run() -> list[str]:
-        crowd, futures = await a_crowd(3)
-        futures[1].cancel()
-        crowd.let_go(["a", "b", "c"])
-        return [await futures[0], await futures[2]]
+        crowd, futures = await a_crowd(4)
+        futures[0].cancel()
+        futures[2].cancel()
+        first = crowd.first()
+        assert first is futures[1]
+        first.set_result("a")
+        crowd.let_all_go("c")
+        return [await futures[1], await futures[3]]
 
     assert asyncio.run(run()) == ["a", "c"]
+
+
+def test_nobody_is_first_in_an_empty_crowd() -> None:
+    """Nor in one whose members have all gone."""
+
+    async def run() -> list[object]:
+        crowd, futures = await a_crowd(2)
+        for future in futures:
+            future.cancel()
+        return [crowd.first(), crowd.leave()]
+
+    assert asyncio.run(run()) == [None, []]
+
+
+def test_the_last_moment_may_bring_something_else() -> None:
+    """What whoever runs out of time goes on with is what is known by then."""
+
+    async def run() -> str:
+        crowd = Crowd(asyncio.get_running_loop(), "nothing")
+        future = crowd.join(0.01)
+        crowd.otherwise = "something"
+        return await future
+
+    assert asyncio.run(run()) == "something"
 
 
 @pytest.mark.parametrize("first", [0.0, 60.0], ids=["the first is the shorter", "the first is the longer"])
@@ -103,8 +132,8 @@ def test_a_thread_wakes_a_crowd_and_survives_a_closed_loop() -> None:
         loop = asyncio.get_running_loop()
         crowds.append((loop, Crowd(loop, None)))
         future = crowds[0][1].join(60.0)
-        await asyncio.to_thread(wake, *crowds[0])
+        await asyncio.to_thread(call_in, crowds[0][0], crowds[0][1].let_all_go, None)
         assert await future is None
 
     asyncio.run(run())
-    wake(*crowds[0])
+    call_in(crowds[0][0], crowds[0][1].let_all_go, None)
