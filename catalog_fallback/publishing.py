@@ -29,8 +29,10 @@ logger = logging.getLogger("catalog_fallback")
 PAUSES = (0.05, 0.1, 0.2, 0.3, 0.35)
 #: Seconds after which no third or later try begins, however long the cache took for each.
 TRY_FOR = 1.0
-#: How many gates are written and read back at a time: fewer than a small local-memory cache throws away at once.
-PUBLISHED_AT_ONCE = 100
+#: How many gates are written and read back at a time, and how many where the cache throws away many keys at once when
+#: it has too many: fewer than a small one throws away.
+PUBLISHED_AT_ONCE = 500
+PUBLISHED_BETWEEN_CULLS = 100
 #: How many rows of earlier, unconfirmed publishes the next one takes along.
 TAKEN_ALONG = 500
 
@@ -104,7 +106,7 @@ def _state(catalog: str, item_ids: Sequence[str]) -> _State:
 def _publish_all(entries: EntryCache, item_ids: Sequence[str], reason: str, *, keeps_marks: bool) -> None:
     confirmed: list[str] = []
     try:
-        for chunk in chunks(item_ids, PUBLISHED_AT_ONCE):
+        for chunk in chunks(item_ids, PUBLISHED_BETWEEN_CULLS if entries.store.culls else PUBLISHED_AT_ONCE):
             _publish_chunk(entries, chunk, keeps_marks=keeps_marks)
             confirmed += chunk
     finally:

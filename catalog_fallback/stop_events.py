@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connections, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.functional import Promise
@@ -125,10 +125,27 @@ def _write_once(event: StopEvent, item_ids: Sequence[str], using: str) -> list[s
     fields = event.fields()
     rows.filter(event_at__lte=event.event_at).update(**fields)
     known = dict(rows.values_list("item_id", "event_at"))
-    new = [StoppedItem(catalog=event.catalog, item_id=each, **fields) for each in item_ids if each not in known]
-    for row in new:
-        row.reason = event.reason or StopReason.OTHER
-    table.bulk_create(new)
-    # Each row was given a moment of its own; with one for all they can be confirmed together.
-    rows.exclude(item_id__in=list(known)).update(updated_at=fields["updated_at"])
+    new = [each for each in item_ids if each not in known]
+    _insert({"reason": StopReason.OTHER, "created_at": fields["updated_at"], **fields}, event.catalog, new, using)
     return [each for each in item_ids if each not in known or known[each] == event.event_at]
+
+
+def _insert(values: Mapping[str, Any], catalog: str, item_ids: Sequence[str], using: str) -> None:
+    """Create rows that differ in nothing but the ID, so that all else is made ready for the database once.
+
+    They also get one moment for all, and so can be confirmed together.
+    """
+    if not item_ids:
+        return
+    connection = connections[using]
+    row = StoppedItem(catalog=catalog, **values)
+    ready = {
+        str(field.column): field.get_db_prep_save(field.value_from_object(row), connection)
+        for field in StoppedItem._meta.concrete_fields
+        if not field.primary_key
+    }
+    quote = connection.ops.quote_name
+    names, marks = ", ".join(map(quote, ready)), ", ".join(["%s"] * len(ready))
+    statement = f"INSERT INTO {quote(StoppedItem._meta.db_table)} ({names}) VALUES ({marks})"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, [list({**ready, "item_id": each}.values()) for each in item_ids])

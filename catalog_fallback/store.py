@@ -77,6 +77,11 @@ class Store:
         return self._backend.keeps_nothing
 
     @property
+    def culls(self) -> bool:
+        """The cache throws away many keys at once when it holds more than MAX_ENTRIES."""
+        return hasattr(self.backend, "_cull")
+
+    @property
     def is_paused(self) -> bool:
         """The process leaves this cache alone just now. Asking takes nothing."""
         return self._trouble.is_paused
