@@ -155,7 +155,10 @@ def look_up(query: Query, kept: Kept, deadline: Deadline, *, refresh: bool = Fal
     Ends within the deadline plus the cache and database operation that it is in.
     """
     trip = Trip(query, kept, deadline, refresh=refresh)
-    step = trip.join() or trip.advance()
+    try:
+        step = trip.join() or trip.advance()
+    finally:
+        trip.leave()
     while isinstance(step, Flight):
         step.wait(deadline.left())
         step = trip.advance()
