@@ -13,6 +13,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,23 @@ def ask(first: int, count: int) -> None:
     Any_.asked.clear()
 
 
+def start_all_threads() -> None:
+    """Let every thread that serves event loops begin, and look something up: each keeps some things of its own."""
+    from catalog_fallback import off_loop, services  # noqa: PLC0415  # needs settings
+
+    for pool in off_loop.Pool:
+        all_here = threading.Barrier(pool.value)
+
+        def work(name: str, all_here: threading.Barrier = all_here) -> None:
+            all_here.wait(60)
+            services.find_item(name)
+            all_here.wait(60)
+
+        jobs = [off_loop.submit(pool, partial(work, f"T{number}")) for number in range(pool.value)]
+        for job in jobs:
+            job.result(60)
+
+
 def blocks() -> int:
     """Blocks of memory that Python holds."""
     gc.collect()
@@ -90,6 +108,7 @@ def main(ids: int) -> None:
         set_up(Path(directory))
         from catalog_fallback import flight_table, refresh_ahead  # noqa: PLC0415  # needs settings
 
+        start_all_threads()
         ask(2 * ids, ids // WEIGHINGS)  # what is made once: pools, prepared statements, compiled patterns
         report = {
             "blocks": [half(0, ids), half(ids, ids)],

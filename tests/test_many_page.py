@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catalog_fallback import off_loop, refresh_ahead, turns
+from catalog_fallback import off_loop, refresh_ahead, shared_reads
 from catalog_fallback.configuration import CatalogConfig
 from tests.sites import LOCMEM, SIMULATED
 
@@ -43,12 +43,12 @@ def test_the_examples_run(settings: Any, transactional_db: None, capsys: pytest.
 def test_the_numbers_are_those_of_the_code(page: str) -> None:
     """A changed default changes the page."""
     reading, fetching, waiting = (pool.value for pool in off_loop.Pool)
-    config = CatalogConfig("default", ())
+    reads, config = shared_reads.LOTS * shared_reads.AT_ONCE, CatalogConfig("default", ())
     for text in (
         f"{reading} that read the cache, {fetching} that fetch, {waiting} for batches",
         f"{reading + fetching + waiting} threads, for the life of the process",
         f"`MAX_PARALLEL` ({config.max_parallel}) at a time",
         f"{refresh_ahead.THREADS} threads; {refresh_ahead.WAITING} items that wait",
-        f"{turns.AT_ONCE} at the same moment",
+        f"{reads} at the same moment, {shared_reads.AT_ONCE} of them for the same item",
     ):
         assert text in page
