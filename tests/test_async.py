@@ -6,7 +6,7 @@ import asyncio
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -55,6 +55,14 @@ async def reached(event: threading.Event) -> None:
     """Wait for an event of a thread without blocking the loop."""
     while not event.is_set():
         await asyncio.sleep(0.005)
+
+
+def closing(work: Callable[[], object]) -> None:
+    """Do something in a thread that is not ours, and leave no database connection in it."""
+    try:
+        work()
+    finally:
+        connections.close_all()
 
 
 class Gate:
@@ -465,7 +473,8 @@ def test_many_tasks_ask_the_database_after_the_flight_where_it_decides(
         tasks = [asyncio.create_task(services.afind_item("P001")) for _ in range(20)]
         await reached(gate.begun)
         if is_stopped:
-            await asyncio.to_thread(StoppedItem.objects.bulk_create, [StoppedItem(catalog="default", item_id="P001")])
+            rows = [StoppedItem(catalog="default", item_id="P001")]
+            await asyncio.to_thread(closing, lambda: StoppedItem.objects.bulk_create(rows))
         gate.open.set()
         return await asyncio.gather(*tasks)
 
@@ -485,7 +494,7 @@ def test_what_was_stopped_while_they_waited_is_shown_to_nobody(site: Site, stop_
     async def look_up() -> list[Lookup]:
         tasks = [asyncio.create_task(services.afind_item("P001")) for _ in range(20)]
         await reached(gate.begun)
-        await asyncio.to_thread(services.stop_item, "P001")
+        await asyncio.to_thread(closing, lambda: services.stop_item("P001"))
         gate.open.set()
         return await asyncio.gather(*tasks)
 
