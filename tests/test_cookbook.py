@@ -26,6 +26,7 @@ from catalog_fallback.guards import guards_of
 from catalog_fallback.models import UnansweredItem
 from catalog_fallback.retrying import Retried
 from catalog_fallback.testing import fake_source
+from tests.docs.scene import listeners_taken_back
 
 HOW_TO = Path(__file__).parents[1] / "docs" / "how-to"
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -75,7 +76,8 @@ def shop(settings: Any, monkeypatch: pytest.MonkeyPatch, transactional_db: None)
     models.Product = SimpleNamespace(objects=Rows())  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "shop", package)
     monkeypatch.setitem(sys.modules, "shop.models", models)
-    yield models
+    with listeners_taken_back():
+        yield models
     for name in [name for name in sys.modules if name.startswith("shop.") and name != "shop.models"]:
         del sys.modules[name]
 

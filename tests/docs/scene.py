@@ -64,25 +64,33 @@ def _stand_in(name: str) -> ModuleType:
 
 
 @contextmanager
+def listeners_taken_back() -> Iterator[None]:
+    """Whoever begins to listen meanwhile does not hear of what comes after."""
+    listeners = [(each, list(each.receivers)) for each in vars(signals).values() if isinstance(each, Signal)]
+    try:
+        yield
+    finally:
+        for signal, receivers in listeners:
+            signal.receivers = receivers
+            signal.sender_receivers_cache.clear()
+
+
+@contextmanager
 def scene(pages: str) -> Iterator[None]:
     """The site, with an empty cache; listeners, and what a page puts into ``sys.modules``, are taken out again.
 
     A package that is there stays: loaded a second time it would have a second registry, or whatever else it has one of.
     """
     before = set(sys.modules)
-    listeners = [(each, list(each.receivers)) for each in vars(signals).values() if isinstance(each, Signal)]
     missing = {name for name in STAND_INS if _is_missing(name)}
     location = f"docs-{pages}-{uuid.uuid4().hex}"
     cache = {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": location}
     sys.modules |= {name: _stand_in(name) for name in (*missing, *SITES, "shop.models")}
     try:
         nobody = mock.patch("catalog_fallback.contrib.tasks._sender", return_value=lambda *arguments: None)
-        with override_settings(CACHES={"default": cache}, CATALOG_FALLBACK=CATALOGS), nobody:
+        with override_settings(CACHES={"default": cache}, CATALOG_FALLBACK=CATALOGS), nobody, listeners_taken_back():
             yield
     finally:
-        for signal, receivers in listeners:
-            signal.receivers = receivers
-            signal.sender_receivers_cache.clear()
         for name in set(sys.modules) - before:
             if name in missing or name.partition(".")[0] in SITES:
                 del sys.modules[name]
