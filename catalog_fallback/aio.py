@@ -17,16 +17,18 @@ from weakref import WeakKeyDictionary
 from catalog_fallback.cache import entries_of
 from catalog_fallback.crowds import Crowd, call_in, deliver
 from catalog_fallback.entry_form import Entry, Kept
+from catalog_fallback.filling import has_to_ask
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.off_loop import Pool, in_thread, start, submit, surely
 from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
-from catalog_fallback.trips import Trip, brought
+from catalog_fallback.trips import Trip
+from catalog_fallback.waiting import brought
 
 __all__ = ["Pool", "in_thread", "look_up", "start", "surely"]
 
-#: How many lookups one read serves at most.
+#: How many different questions one read serves at most.
 TOGETHER = 100
 
 
@@ -93,7 +95,10 @@ class _Asked:
 
     def _landed(self, flight: Flight, kept: Kept, seen: Entry | None) -> None:
         lookup = brought(flight, self.query, seen)
-        self.crowd.let_all_go(_Next(kept, flight) if lookup is None else lookup)
+        if lookup is None or has_to_ask(self.query, lookup):
+            self.crowd.let_all_go(_Next(kept, flight))
+        else:
+            self.crowd.let_all_go(lookup)
 
 
 class _Reads:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from catalog_fallback import clock, flights, stop_list
 from catalog_fallback.boarding import Boarding, board, board_unless_changed, join, land, under_way
 from catalog_fallback.cache import entries_of
-from catalog_fallback.entry_form import Entry, Kept
+from catalog_fallback.entry_form import Kept
 from catalog_fallback.filling import Fill, has_to_ask
 from catalog_fallback.flight_table import Flight
 from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import Lookup
-from catalog_fallback.waiting import from_entry, is_answer
+from catalog_fallback.waiting import brought, from_entry
 
 
 class Trip:
@@ -85,10 +85,10 @@ class Trip:
         step: Lookup | Flight | None = self.take_up()
         if step is not None:
             return step
-        joined = self._joined
-        if joined is not None and joined.lookup is not None and self._is_answered_by(joined):
-            return self._fill.joined(joined.lookup)
-        if joined is not None:
+        answer = self._brought()
+        if answer is not None:
+            return self._fill.joined(answer)
+        if self._joined is not None:
             self._joined, self.kept = None, self._fill.entries.look(self._fill.query)
         while step is None and not self.deadline.has_passed:
             step = from_entry(self._fill, self.kept, self.seen) or self._from_sources()
@@ -103,16 +103,16 @@ class Trip:
 
         Asks nobody, so it may run where nothing may block; None: :meth:`advance` has to go on.
         """
-        flight = self._joined
-        if flight is not None and flight.lookup is not None and self._is_answered_by(flight):
-            return brought(flight, self._fill.query, self.seen)
+        answer = self._brought()
+        if answer is not None:
+            return None if has_to_ask(self._fill.query, answer) else answer
         if not self.deadline.has_passed:
             return None
         self.leave()  # nobody need call advance() any more
         return self._fill.past_deadline(self.kept)
 
-    def _is_answered_by(self, flight: Flight) -> bool:
-        return is_answer(self._fill.query, flight.lookup, self.seen)
+    def _brought(self) -> Lookup | None:
+        return None if self._joined is None else brought(self._joined, self._fill.query, self.seen)
 
     def _from_sources(self) -> Lookup | Flight | None:
         """Fetch, or find whoever does; None when the cache has to be read again."""
@@ -138,15 +138,6 @@ class Trip:
         if self._own is not None and lookup.reason != "deadline":
             self._own.lookup = lookup
         return lookup
-
-
-def brought(flight: Flight, query: Query, seen: Entry | None) -> Lookup | None:
-    """Return what a flight has brought for a query, where the database need not be asked whether it may be shown.
-
-    ``seen`` is the entry that a ``refresh`` must not be answered with.
-    """
-    lookup = flight.lookup
-    return lookup if is_answer(query, lookup, seen) and lookup is not None and not has_to_ask(query, lookup) else None
 
 
 def look_up(query: Query, kept: Kept, deadline: Deadline, *, refresh: bool = False) -> Lookup:

@@ -61,9 +61,10 @@ def pause() -> float:
     return random.uniform(*POLL)  # noqa: S311 - jitter is no secret
 
 
-def is_answer(query: Query, lookup: Lookup | None, seen: Entry | None) -> bool:
-    """Whether a flight's result answers this query too: not where it is the entry that a ``refresh`` must not take."""
-    return lookup is not None and (seen is None or lookup != hit(query, seen))
+def brought(flight: Flight, query: Query, seen: Entry | None) -> Lookup | None:
+    """Return what a flight has brought if it answers this query: not the entry that a ``refresh`` must not take."""
+    lookup = flight.lookup
+    return None if lookup is None or (seen is not None and lookup == hit(query, seen)) else lookup
 
 
 @dataclass(slots=True)
@@ -138,10 +139,8 @@ class Others:
 
     def _brought(self, waited: _Waited, flight: Flight) -> Lookup | Kept:
         """Return what a flight that has landed is worth to one who waited for it."""
-        lookup = flight.lookup
-        if lookup is None or not is_answer(waited.query, lookup, self._seen.get(waited.query.item_id)):
-            return waited.kept
-        return self._fill_of(waited.query).joined(lookup)
+        lookup = brought(flight, waited.query, self._seen.get(waited.query.item_id))
+        return waited.kept if lookup is None else self._fill_of(waited.query).joined(lookup)
 
     def _wait_a_little(self) -> None:
         flight = next((each.flight for each in self._waited if each.flight is not None), None)

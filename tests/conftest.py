@@ -53,7 +53,7 @@ def forgotten_sockets() -> Iterator[None]:
     """Sockets that a client library forgets are gone before the next test begins, which would be blamed for them."""
     yield
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)
+        warnings.filterwarnings("ignore", "unclosed <socket", ResourceWarning)
         gc.collect()
 
 

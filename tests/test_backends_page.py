@@ -63,7 +63,7 @@ def test_every_cache_has_a_row() -> None:
     assert BACKENDS.keys() - told_by_another <= CONFIGURED.keys()
 
 
-@pytest.mark.parametrize("name", BACKENDS.keys() & CONFIGURED.keys())
+@pytest.mark.parametrize("name", sorted(BACKENDS.keys() & CONFIGURED.keys()))
 def test_the_row_says_what_the_tests_go_by(name: str) -> None:
     """Whether all processes see the same, and whether there is one winner."""
     backend, (shared, atomic, *_) = BACKENDS[name], rows()[name]
