@@ -70,7 +70,8 @@ def stop_items(
 ) -> int:
     """Put items on the stop list: they are neither fetched nor shown, whatever a cache or a source still holds.
 
-    ``event_at`` (aware; None is now) orders events: one that is older than what is known of an ID changes nothing.
+    ``event_at`` (aware) orders events: one that is older than what is known of an ID changes nothing. None is now, and
+    later than all that is known: a host whose clock is ahead cannot keep a stop from being one.
     Published at once outside a transaction, after the commit inside one. Returns how many IDs changed.
 
     Raises InvalidItemID and ValueError before anything is written, UnknownCatalog, and, outside a transaction,

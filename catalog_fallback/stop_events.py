@@ -9,7 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, connections, transaction
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.functional import Promise
 
@@ -22,11 +22,15 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class StopEvent:
-    """One stop (``is_active``) or release, for any number of IDs of one catalog. Moments are aware datetimes."""
+    """One stop (``is_active``) or release, for any number of IDs of one catalog. Moments are aware datetimes.
+
+    ``is_last``: it comes after all that is known, even where the clock of another host has dated that ahead.
+    """
 
     catalog: str
     is_active: bool
     event_at: datetime
+    is_last: bool = False
     origin: str = StopOrigin.CODE
     reason: str | None = None
     note: str = ""
@@ -59,7 +63,7 @@ def make(
     origin: str = StopOrigin.CODE,
     stopped_by_id: Any = None,
 ) -> StopEvent:
-    """Return the event after checking its arguments.
+    """Return the event after checking its arguments; one without a moment happens now, after all that is known.
 
     Raises ValueError for an unknown reason, a note that is no text, or an ``event_at`` that is no aware datetime.
     """
@@ -73,6 +77,7 @@ def make(
         catalog,
         is_active,
         timezone.now() if event_at is None else storable(event_at),
+        is_last=event_at is None,
         origin=origin,
         reason=reason,
         note=note,
@@ -88,9 +93,9 @@ def storable(moment: datetime) -> datetime:
 def apply(event: StopEvent, item_ids: Sequence[str]) -> int:
     """Write the event for IDs in their normal form and publish it; return how many rows it changed.
 
-    A row whose own event is later stays as it is; an event of the same moment is applied. Raises InvalidationFailed
-    when the cache did not confirm it (outside a transaction; the rows stay), and ValueError for an ID that is too long
-    to be stored, before anything is written.
+    A row whose own event is later stays as it is, unless this one is the last; an event of the same moment is applied.
+    Raises InvalidationFailed when the cache did not confirm it (outside a transaction; the rows stay), and ValueError
+    for an ID that is too long to be stored, before anything is written.
     """
     for item_id in item_ids:
         if len(item_id) > MAX_ID_LENGTH:
@@ -124,10 +129,12 @@ def _write_once(event: StopEvent, item_ids: Sequence[str], using: str) -> list[s
     rows = table.filter(catalog=event.catalog, item_id__in=item_ids)
     fields = event.fields()
     rows.filter(event_at__lte=event.event_at).update(**fields)
+    if event.is_last:
+        rows.filter(event_at__gt=event.event_at).update(**{**fields, "event_at": F("event_at")})
     known = dict(rows.values_list("item_id", "event_at"))
     new = [each for each in item_ids if each not in known]
     _insert({"reason": StopReason.OTHER, "created_at": fields["updated_at"], **fields}, event.catalog, new, using)
-    return [each for each in item_ids if each not in known or known[each] == event.event_at]
+    return [each for each in item_ids if event.is_last or each not in known or known[each] == event.event_at]
 
 
 def _insert(values: Mapping[str, Any], catalog: str, item_ids: Sequence[str], using: str) -> None:

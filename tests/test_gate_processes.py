@@ -5,8 +5,9 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from django.core.cache import caches
@@ -19,7 +20,6 @@ from tests.hammering import Event
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 DJANGO_REDIS = "django_redis.cache.RedisCache"
-PROCESSES = 4
 
 
 @pytest.fixture
@@ -98,32 +98,60 @@ def test_a_stop_that_is_killed_before_its_publish_survives_a_flush(where: hammer
 # ------------------------------------------------------------------------------------------------ hammering
 
 
+@pytest.fixture
+def without_scripts(where: hammering.Site, keys: Any, redis_url: str) -> Iterator[hammering.Site]:
+    """The same place for a process whose user may run no scripts, as some hosts have it."""
+    user = f"plain-{uuid.uuid4().hex}"
+    keys.client.execute_command("ACL", "SETUSER", user, "on", ">open", "~*", "&*", "+@all", "-@scripting")
+    parts = urlsplit(redis_url)
+    location = parts._replace(netloc=f"{user}:open@{parts.netloc.rpartition('@')[2]}").geturl()
+    redis = pytest.importorskip("redis")
+    with redis.Redis.from_url(location) as client, pytest.raises(redis.exceptions.NoPermissionError):
+        client.eval("return 1", 0)
+    yield where._replace(caches={"default": {**where.caches["default"], "LOCATION": location}})
+    keys.client.execute_command("ACL", "DELUSER", user)
+
+
 @pytest.mark.parametrize("loses_keys", [False, True], ids=["calm", "losing keys"])
 def test_the_promises_hold_between_processes(where: hammering.Site, keys: Any, loses_keys: bool) -> None:
     """Four of them look up, stop, release and forget two items; what each saw is judged afterwards."""
+    _judge(_hammer([where] * 4, keys, loses_keys=loses_keys))
+
+
+def test_they_hold_where_some_may_run_no_scripts(
+    where: hammering.Site, without_scripts: hammering.Site, keys: Any
+) -> None:
+    """Two take each step by itself, two take several in a script: they are one fleet."""
+    _judge(_hammer([where, without_scripts] * 2, keys))
+
+
+@pytest.mark.parametrize("apart", [40.0, 3600.0], ids=["less than a minute", "an hour"])
+def test_they_hold_where_clocks_disagree(where: hammering.Site, keys: Any, apart: float) -> None:
+    """One host is ahead, one behind: who comes last wins all the same, whatever his clock says."""
+    _judge(_hammer([where._replace(ahead=ahead) for ahead in (0.0, apart, -apart, apart / 2)], keys))
+
+
+def _hammer(places: Sequence[hammering.Site], keys: Any, *, loses_keys: bool = False) -> list[Event]:
+    """One process in each place; return what they did. Meanwhile the cache may lose half of its keys all the time."""
     if connections["default"].vendor == "sqlite":
         with connection.cursor() as cursor:
             cursor.execute("PRAGMA journal_mode=wal")
-    _judge(_hammer(where, keys.client if loses_keys else None, keys))
-    assert all(life > 0 for life in keys().values()), "I5: a key without expiry"
-
-
-def _hammer(where: hammering.Site, client: Any, keys: Any) -> list[Event]:
     context = multiprocessing.get_context("spawn")
-    start, results = context.Barrier(PROCESSES), context.Queue()
-    processes = [hammering.run(hammering.hammer, where, seed, 400, start, results) for seed in range(PROCESSES)]
+    start, results = context.Barrier(len(places)), context.Queue()
+    processes = [hammering.run(hammering.hammer, place, seed, 400, start, results) for seed, place in enumerate(places)]
     events: list[Event] = []
     ended = 0
-    while ended < PROCESSES:
-        if client is not None and (lost := list(keys())):
-            client.delete(*lost[::2])
+    while ended < len(places):
+        if loses_keys and (lost := list(keys())):
+            keys.client.delete(*lost[::2])
         try:
-            events += results.get(timeout=0.02 if client is not None else hammering.PATIENCE)
+            events += results.get(timeout=0.02 if loses_keys else hammering.PATIENCE)
             ended += 1
         except Exception:  # noqa: BLE001 - not yet
             assert any(process.is_alive() for process in processes), "they died"
     for process in processes:
         process.join(hammering.PATIENCE)
+    assert all(life > 0 for life in keys().values()), "I5: a key without expiry"
     return events
 
 

@@ -275,6 +275,34 @@ def test_an_older_event_among_many_is_left_out(site: Site) -> None:
     assert set(StoppedItem.objects.active().values_list("item_id", flat=True)) == {"P001", "P003"}
 
 
+@pytest.mark.parametrize("is_stop", [True, False], ids=["stop", "release"])
+def test_what_happens_now_comes_after_all_that_is_known(site: Site, is_stop: bool) -> None:
+    """Another host, whose clock is ahead, has said the opposite a second ago: that must not win for an hour."""
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    verb, other = (services.stop_item, services.release_item)[:: 1 if is_stop else -1]
+    other("P001", event_at=ahead)
+    assert verb("P001") == 1
+    site.say(FOUND)
+    assert site.find().is_stopped is is_stop
+    row = StoppedItem.objects.get()
+    assert row.is_active is is_stop
+    assert row.event_at == ahead  # the order of what arrives late stays right
+    assert row.published_at is not None
+
+
+def test_what_happens_now_is_one_moment_for_many(site: Site) -> None:
+    """Those that nobody knew, those of before and those that were dated ahead: all are changed, and confirmed."""
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    services.release_item("P001", event_at=ahead)
+    services.release_item("P002", event_at=NOW)
+    assert services.stop_items(["P001", "P002", "P003"], reason="legal", note="letter") == 3
+    rows = list(StoppedItem.objects.order_by("item_id"))
+    assert [(row.is_active, row.reason, row.note) for row in rows] == [(True, "legal", "letter")] * 3
+    assert rows[0].event_at == ahead
+    assert NOW < rows[1].event_at == rows[2].event_at < ahead
+    assert all(row.published_at is not None for row in rows)
+
+
 def test_a_release_keeps_the_row(site: Site) -> None:
     """It orders what comes later; the reason of the stop stays readable."""
     services.stop_item("P001", reason="quality")

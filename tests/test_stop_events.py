@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 
 from catalog_fallback import stop_events
 from catalog_fallback.models import StoppedItem
-from catalog_fallback.services import find_item, stop_items
+from catalog_fallback.services import find_item, release_items, stop_items
 
 IDS = [f"P{number:04}" for number in range(1, 1201)]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -84,3 +84,17 @@ def test_events_come_in_their_order(alias: str) -> None:
     assert stop_items(IDS[:15], event_at=NOON + timedelta(seconds=1)) == 15
     assert all(row["is_active"] and row["published_at"] is not None for row in rows(alias).values())
     assert {row["event_at"] for row in rows(alias).values()} == {NOON + timedelta(seconds=1)}
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+def test_an_event_of_now_comes_after_what_a_fast_clock_has_dated_ahead(alias: str) -> None:
+    """Rows of before, rows dated ahead and new ones are changed in one go; the moment that lies ahead stays."""
+    ahead = datetime.now(UTC) + timedelta(hours=1)
+    release_items(IDS[:5], event_at=NOON)
+    release_items(IDS[5:10], event_at=ahead)
+    assert stop_items(IDS[:15]) == 15
+    found = rows(alias)
+    assert all(row["is_active"] and row["published_at"] is not None for row in found.values())
+    assert [found[each]["event_at"] == ahead for each in IDS[:15]] == [False] * 5 + [True] * 5 + [False] * 5
+    assert len({found[each]["event_at"] for each in [*IDS[:5], *IDS[10:15]]}) == 1
+    assert release_items(IDS[:15], event_at=ahead - timedelta(seconds=1)) == 10

@@ -185,7 +185,7 @@ class StoppedItemAdmin(CarefulAdmin):
     def save_model(self, request: HttpRequest, obj: StoppedItem, form: Any, change: bool) -> None:
         """Note who changed it; all but a new note is an event of now."""
         if not change or set(form.changed_data) - {"note"}:
-            obj.event_at = timezone.now()
+            obj.event_at = max(obj.event_at, timezone.now())
             obj.origin = StopOrigin.ADMIN
         obj.stopped_by_id = request.user.pk
         super().save_model(request, obj, form, change)

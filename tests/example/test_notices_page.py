@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -61,11 +62,17 @@ def test_without_the_right_secret_nothing_happens(site: Client, settings: Any, m
     assert "Found: Blue teapot" in page
 
 
-def test_nobody_answers(site: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("is_listening", [True, False], ids=["silent", "refused"])
+def test_nobody_answers(site: Client, monkeypatch: pytest.MonkeyPatch, *, is_listening: bool) -> None:
     """No traceback."""
-    monkeypatch.setattr("portal.notices.TIMEOUT", 0.000001)
-    page = shown(site.post("/notices/", {"id": "P001", "type": "item.stopped"}, follow=True))
+    monkeypatch.setattr("portal.notices.TIMEOUT", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as nobody:
+        host = f"127.0.0.1:{nobody.getsockname()[1]}"
+        if not is_listening:
+            nobody.close()
+        page = shown(site.post("/notices/", {"id": "P001", "type": "item.stopped"}, follow=True, HTTP_HOST=host))
     assert "Nobody answered" in page
+    assert "Found: Blue teapot" in page
 
 
 def test_only_a_demonstration_has_it(site: Client, settings: Any) -> None:
