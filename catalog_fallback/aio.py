@@ -15,7 +15,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from catalog_fallback.cache import entries_of
-from catalog_fallback.crowds import Crowd, call_in, deliver
+from catalog_fallback.crowds import Crowd, call_in, in_turns, settle
 from catalog_fallback.entry_form import Entry, Kept
 from catalog_fallback.filling import has_to_ask
 from catalog_fallback.flight_table import Flight
@@ -40,12 +40,13 @@ async def look_up(query: Query, deadline: Deadline, *, refresh: bool = False) ->
     found = await _reads.read(query, deadline, refresh=refresh)
     if isinstance(found, Lookup):
         return found
-    trip = Trip(query, found.kept, deadline, refresh=refresh, is_old_view=False, joined=found.flight)
+    trip: Trip | None = None
     try:
+        trip = Trip(query, found.kept, deadline, refresh=refresh, is_old_view=False, joined=found.flight)
         step: Lookup | Flight | None = trip.take_up() or (trip.join() if found.flight is None else None)
     finally:
         if found.others is not None:
-            found.others.follow(trip)
+            found.others.follow(trip, found.kept)
     while not isinstance(step, Lookup):
         if step is not None:
             await _landing(step, deadline)
@@ -74,17 +75,22 @@ class _Asked:
         self.query = query
         self.crowd: Crowd[Lookup | _Next] = Crowd(loop, _Next())
 
-    def bring(self, found: Lookup | Kept) -> list[tuple[asyncio.Future[Lookup | _Next], Lookup | _Next]]:
-        """Return who goes on with what: everybody with the answer, or one who goes ahead."""
+    def bring(self, found: Lookup | Kept) -> list[Callable[[], object]]:
+        """Return the steps in which all go on: each with the answer, or one who goes ahead."""
         if isinstance(found, Lookup):
-            return [(future, found) for future in self.crowd.leave()]
-        first = self.crowd.first()
-        return [] if first is None else [(first, _Next(found, others=self))]
+            return [partial(settle, future, found) for future in self.crowd.leave()]
+        return [partial(self._send_ahead, found)]
 
-    def follow(self, trip: Trip) -> None:
+    def _send_ahead(self, kept: Kept) -> None:
+        """Chosen now and no sooner: whoever has been cancelled meanwhile would lead nobody."""
+        first = self.crowd.first()
+        if first is not None:
+            settle(first, _Next(kept, others=self))
+
+    def follow(self, trip: Trip | None, kept: Kept) -> None:
         """Let the others wait for the flight of the one who went ahead; without one each goes on by himself."""
-        if trip.flight is None:
-            self.leave_alone(trip.kept)
+        if trip is None or trip.flight is None:
+            self.leave_alone(kept)
         elif len(self.crowd):
             self.crowd.otherwise = _Next(trip.kept)
             trip.flight.when_landed(partial(call_in, self._loop, self._landed, trip.flight, trip.kept, trip.seen))
@@ -133,9 +139,9 @@ class _Reads:
 
     def _begin(self, loop: asyncio.AbstractEventLoop) -> None:
         for (alias, refresh), group in self._asked.pop(loop).items():
-            entries, asked = entries_of[alias], list(group.values())
+            asked = list(group.values())
             for at in range(0, len(asked), TOGETHER):
-                _begin(loop, asked[at : at + TOGETHER], entries.look_many if refresh else entries.read_many)
+                _begin(loop, asked[at : at + TOGETHER], alias, refresh=refresh)
 
 
 def _give_up(found: Lookup | _Next) -> None:
@@ -143,19 +149,27 @@ def _give_up(found: Lookup | _Next) -> None:
         found.others.leave_alone(found.kept)
 
 
-def _begin(
-    loop: asyncio.AbstractEventLoop,
-    asked: Sequence[_Asked],
-    function: Callable[[Sequence[Query]], Sequence[Lookup | Kept]],
-) -> None:
-    def bring(future: Future[Sequence[Lookup | Kept]]) -> None:
-        found = future.result() if future.exception() is None else [Kept()] * len(asked)
-        deliver(loop, [pair for each, what in zip(asked, found, strict=True) for pair in each.bring(what)])
+def _begin(loop: asyncio.AbstractEventLoop, asked: Sequence[_Asked], alias: str, *, refresh: bool) -> None:
+    """Have a thread read for them; where that fails, whatever the reason, each of them finds out by himself."""
+
+    def bring(found: Sequence[Lookup | Kept]) -> None:
+        in_turns(loop, [step for each, what in zip(asked, found, strict=True) for step in each.bring(what)])
 
     def tell(future: Future[Sequence[Lookup | Kept]]) -> None:
-        call_in(loop, bring, future)
+        call_in(loop, bring, future.result() if future.exception() is None else nothing)
 
-    submit(Pool.READING, partial(function, [each.query for each in asked])).add_done_callback(tell)
+    nothing = [Kept()] * len(asked)
+    try:
+        submit(Pool.READING, partial(_read, alias, [each.query for each in asked], refresh=refresh)).add_done_callback(
+            tell
+        )
+    except RuntimeError:  # the interpreter ends, and starts no threads any more
+        bring(nothing)
+
+
+def _read(alias: str, queries: Sequence[Query], *, refresh: bool) -> Sequence[Lookup | Kept]:
+    entries = entries_of[alias]
+    return entries.look_many(queries) if refresh else entries.read_many(queries)
 
 
 async def _landing(flight: Flight, deadline: Deadline) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class Crowd(Generic[T]):
 
     def let_all_go(self, answer: T) -> None:
         """Give everybody the same answer: a few hundred in this turn of the loop, and in each that follows."""
-        deliver(self._loop, [(future, answer) for future in self.leave()], AT_ONCE)
+        in_turns(self._loop, [partial(settle, future, answer) for future in self.leave()], AT_ONCE)
 
     def _set_timer(self, moment: float) -> None:
         if self._timer is not None:
@@ -72,24 +73,25 @@ class Crowd(Generic[T]):
         now = self._loop.time()
         for until, future in self._waiting:
             if until <= now:
-                _settle(future, self.otherwise)
+                settle(future, self.otherwise)
         left = [until for until, future in self._waiting if not future.done()]
         if left:
             self._set_timer(min(left))
 
 
-def deliver(loop: asyncio.AbstractEventLoop, pairs: Sequence[tuple[asyncio.Future[T], T]], count: int = 1) -> None:
-    """Give each his own answer: to ``count`` of them in this turn of the loop, to more in each that follows.
+def in_turns(loop: asyncio.AbstractEventLoop, steps: Sequence[Callable[[], object]], count: int = 1) -> None:
+    """Take ``count`` of the steps in this turn of the loop, and more in each that follows.
 
     A thread that the first one starts need not wait for the interpreter until all others have gone on.
     """
-    for future, answer in pairs[:count]:
-        _settle(future, answer)
-    if len(pairs) > count:
-        loop.call_soon(deliver, loop, pairs[count:], min(4 * count, AT_ONCE))
+    for step in steps[:count]:
+        step()
+    if len(steps) > count:
+        loop.call_soon(in_turns, loop, steps[count:], min(4 * count, AT_ONCE))
 
 
-def _settle(future: asyncio.Future[T], answer: T) -> None:
+def settle(future: asyncio.Future[T], answer: T) -> None:
+    """Give somebody his answer, unless he has gone on without it."""
     if not future.done():
         future.set_result(answer)
 

@@ -18,9 +18,9 @@ from django.http import HttpRequest, JsonResponse
 from django.test import AsyncRequestFactory
 from django.urls import path
 
-from catalog_fallback import flight_table, off_loop, services, signals
+from catalog_fallback import aio, crowds, flight_table, off_loop, services, signals
 from catalog_fallback.cache import entries_of
-from catalog_fallback.exceptions import InvalidItemID
+from catalog_fallback.exceptions import InvalidItemID, UnknownCatalog
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.off_loop import Pool
@@ -218,9 +218,11 @@ def test_waiting_for_a_flight_takes_no_thread(site: Site) -> None:
     async def look_up() -> int:
         tasks = [asyncio.create_task(services.afind_item("P001")) for _ in range(200)]
         await reached(gate.begun)
-        other = await services.afind_item("P001", language="de", budget=0.001)
-        assert words(other) == ("unavailable", "deadline")
+        other = asyncio.create_task(services.afind_item("P001", language="de", budget=0.001))
+        while not other.done() and Any_.asked.count("P001") < 2:  # a fast machine begins its call within that time
+            await asyncio.sleep(0.001)
         gate.open.set()
+        assert words(await other) == ("unavailable", "deadline")
         await asyncio.gather(*tasks)
         return threading.active_count()
 
@@ -520,6 +522,71 @@ def test_the_one_who_goes_ahead_may_be_cancelled_at_that_very_moment(site: Site)
     assert {words(lookup) for lookup in others} == {("found", "ok")}
     assert Any_.asked == ["P001"]
     assert len(flight_table.table) == 0
+
+
+def test_whoever_was_to_go_ahead_may_be_cancelled_before_his_turn(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many items are asked for at once, and their tasks go on a few at a time: the next one leads the others then."""
+    ask_any(site)
+    ids = [f"P{number:03}" for number in range(60)]
+
+    async def run() -> list[Lookup]:
+        has_begun = asyncio.Event()
+
+        def noted(*arguments: Any) -> None:
+            crowds.in_turns(*arguments)
+            has_begun.set()
+
+        monkeypatch.setattr(aio, "in_turns", noted)
+        first = [asyncio.create_task(services.afind_item(item_id)) for item_id in ids]
+        others = [asyncio.create_task(services.afind_item(item_id, budget=10)) for item_id in ids * 2]
+        await has_begun.wait()
+        for task in first[5:]:
+            task.cancel()
+        await asyncio.gather(*first, return_exceptions=True)
+        return list(await asyncio.gather(*others))
+
+    assert {words(lookup) for lookup in asyncio.run(run())} == {("found", "ok")}
+    assert sorted(Any_.asked) == ids
+
+
+#: What breaks for a catalog → its name in ``aio``, how its arguments name the catalog, and what it raises.
+TROUBLES: dict[str, tuple[str, Callable[..., str], type[Exception]]] = {
+    "reading": ("_read", lambda alias, queries: alias, UnknownCatalog),
+    "starting a thread": ("submit", lambda pool, work: work.args[0] if pool is Pool.READING else "", RuntimeError),
+    "going ahead": ("Trip", lambda query, *_: query.catalog.alias, UnknownCatalog),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_what_fails_for_one_catalog_fails_for_no_other(
+    site: Site, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    """Asked for in the same turn of the loop: everybody has an answer or an error of his own at once, nobody waits."""
+    ask_any(site)
+    site._settings.CATALOG_FALLBACK = {
+        **site._settings.CATALOG_FALLBACK,
+        "gone": site._settings.CATALOG_FALLBACK["default"],
+    }
+    name, catalog_of, error = TROUBLES[trouble]
+    works = getattr(aio, name)
+
+    def breaks(*arguments: Any, **options: Any) -> Any:
+        if catalog_of(*arguments) == "gone":
+            raise error("gone")
+        return works(*arguments, **options)
+
+    monkeypatch.setattr(aio, name, breaks)
+
+    async def run() -> list[Any]:
+        asked = [services.afind_item("P001", catalog=alias) for alias in ("gone", "gone", "default", "gone")]
+        return await asyncio.gather(*asked, return_exceptions=True)
+
+    started = time.monotonic()
+    answers = asyncio.run(run())
+    assert time.monotonic() - started < 10  # of a budget of 20
+    assert answers.pop(2).is_found
+    for answer in answers:
+        assert isinstance(answer, UnknownCatalog) if trouble == "going ahead" else answer.is_found, answer
 
 
 def test_a_task_that_is_cancelled_before_its_turn_never_calls(site: Site) -> None:

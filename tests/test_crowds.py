@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
-from catalog_fallback.crowds import AT_ONCE, Crowd, call_in, deliver
+from catalog_fallback.crowds import AT_ONCE, Crowd, call_in, in_turns, settle
 
 
 async def a_crowd(count: int, seconds: float = 60.0) -> tuple[Crowd[str], list[asyncio.Future[str]]]:
@@ -21,7 +22,7 @@ def test_everybody_gets_his_own_answer() -> None:
     async def run() -> list[str]:
         crowd, futures = await a_crowd(30)
         loop = asyncio.get_running_loop()
-        deliver(loop, [(future, str(number)) for number, future in enumerate(crowd.leave())])
+        in_turns(loop, [partial(settle, future, str(number)) for number, future in enumerate(crowd.leave())])
         return list(await asyncio.gather(*futures))
 
     assert asyncio.run(run()) == [str(number) for number in range(30)]
@@ -32,7 +33,7 @@ def test_the_first_goes_on_before_the_others() -> None:
 
     async def run() -> list[int]:
         crowd, futures = await a_crowd(30)
-        deliver(asyncio.get_running_loop(), [(future, "now") for future in crowd.leave()])
+        in_turns(asyncio.get_running_loop(), [partial(settle, future, "now") for future in crowd.leave()])
         done = [sum(future.done() for future in futures)]
         while done[-1] < 30:
             await asyncio.sleep(0)
