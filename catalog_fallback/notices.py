@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -205,13 +205,21 @@ def _item_ids(data: Mapping[str, Any]) -> list[str] | None:
     return item_ids if is_right and all(isinstance(each, str) for each in item_ids) else None
 
 
+_TOLERANCE = timedelta(seconds=signatures.TOLERANCE)
+
+
 def _moment(value: object) -> datetime | None:
-    """Return when it happened. What a fast clock dates ahead happened now: it must not outdo what comes next."""
+    """Return when it happened.
+
+    The sender's moments stay as they are, and so does their order, while his clock and ours differ by no more than a
+    signature's may. What is dated ahead of that happened now: it must not outdo for hours what comes next.
+    """
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
         if moment is None or moment.tzinfo is None or moment.astimezone(UTC) < _EARLIEST:
             return None
-        return min(moment.astimezone(UTC), datetime.fromtimestamp(clock.wall(), UTC))
+        moment, now = moment.astimezone(UTC), datetime.fromtimestamp(clock.wall(), UTC)
+        return now if moment - now > _TOLERANCE else moment
     except (ValueError, OverflowError):
         return None
 

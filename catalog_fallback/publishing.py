@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from django.db import Error as DatabaseError
-from django.db import connections, transaction
+from django.db import connections
 from django.utils import timezone
 
-from catalog_fallback import after_commit, clock, signals
+from catalog_fallback import after_commit, clock, signals, write_conflicts
 from catalog_fallback.cache import EntryCache, entries_of
 from catalog_fallback.entry_form import is_marked, new_token
 from catalog_fallback.exceptions import InvalidationFailed, gettext_noop
@@ -182,11 +182,14 @@ def _confirm(catalog: str, item_ids: Iterable[str], state: _State) -> None:
             groups[is_active, updated_at].append(item_id)
     if not groups:
         return
+
+    def note() -> None:
+        for (is_active, updated_at), ids in groups.items():
+            rows = rows_of(catalog).filter(item_id__in=ids, is_active=is_active, updated_at=updated_at)
+            rows.update(published_at=timezone.now())
+
     try:
-        with transaction.atomic(using=database()):
-            for (is_active, updated_at), ids in groups.items():
-                rows = rows_of(catalog).filter(item_id__in=ids, is_active=is_active, updated_at=updated_at)
-                rows.update(published_at=timezone.now())
+        write_conflicts.whole(database(), note)
     except DatabaseError as error:
         logger.warning("Catalog %r: published, but not noted in the rows (%s).", catalog, type(error).__name__)
 

@@ -8,16 +8,13 @@ from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db import IntegrityError, connections, transaction
+from django.db import connections
 from django.db.models import F, QuerySet
 from django.utils import timezone
 from django.utils.functional import Promise
 
-from catalog_fallback import publishing, stop_list
+from catalog_fallback import publishing, stop_list, write_conflicts
 from catalog_fallback.models import MAX_ID_LENGTH, StopOrigin, StoppedItem, StopReason, chunks
-
-#: How often a row that somebody else creates at the same moment is tried again.
-_TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +91,16 @@ def apply(event: StopEvent, item_ids: Sequence[str]) -> int:
     """Write the event for IDs in their normal form and publish it; return how many rows it changed.
 
     A row whose own event is later stays as it is, unless this one is the last; an event of the same moment is applied.
-    Raises InvalidationFailed when the cache did not confirm it (outside a transaction; the rows stay), and ValueError
-    for an ID that is too long to be stored, before anything is written.
+    Raises InvalidationFailed when the cache did not confirm it (outside a transaction; the rows stay), what the
+    database raises, and ValueError for an ID that is too long to be stored, before anything is written.
     """
     for item_id in item_ids:
         if len(item_id) > MAX_ID_LENGTH:
             raise ValueError(f"{item_id[:40]!r}… has {len(item_id)} characters; the stop list takes {MAX_ID_LENGTH}.")
     using = stop_list.database()
-    changed: list[str] = []
-    with transaction.atomic(using=using):
-        for chunk in chunks(item_ids):
-            changed += _write(event, chunk, using)
+    # In one order for everybody: of two who wait for each other's rows, one would have to begin anew.
+    parts = [*chunks(sorted(item_ids))]
+    changed = write_conflicts.whole(using, lambda: [each for part in parts for each in _write(event, part, using)])
     if changed:
         publishing.publish_changes({event.catalog: changed}, using=using, reason=event.reason or "released")
     return len(changed)
@@ -112,17 +108,6 @@ def apply(event: StopEvent, item_ids: Sequence[str]) -> int:
 
 def _write(event: StopEvent, item_ids: Sequence[str], using: str) -> list[str]:
     """Update the rows whose event is not later, create the missing ones; return the IDs that changed."""
-    for last in range(_TRIES - 1, -1, -1):
-        try:
-            with transaction.atomic(using=using):
-                return _write_once(event, item_ids, using)
-        except IntegrityError:
-            if not last:
-                raise
-    raise AssertionError("the loop returns or raises")
-
-
-def _write_once(event: StopEvent, item_ids: Sequence[str], using: str) -> list[str]:
     # A plain QuerySet: nothing is announced row by row, apply() publishes all of them. The update comes first: it
     # takes SQLite's write lock before anything is read.
     table: QuerySet[StoppedItem] = QuerySet(StoppedItem, using=using)

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db import close_old_connections
+
 from catalog_fallback import clock, conf, services
 from catalog_fallback.cache import entries_of
 from catalog_fallback.configuration import CatalogConfig
@@ -131,6 +133,7 @@ class Warming:
             if not self._wait(self._next_at - clock.monotonic()):
                 return False
             self._next_at = clock.monotonic() + self.pace.interval
+            close_old_connections()  # one that the database has ended would cost every slice that follows its answers
             self._fetch(todo[start : start + self.pace.at_once])
             self._after_slice(self.counts)
             if self.nobody_answers:

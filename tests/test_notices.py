@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from catalog_fallback import notices, services, signatures, stop_events
+from catalog_fallback import clock, notices, services, signatures, stop_events
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.notices import MAX_BYTES, MAX_IDS, Applied, Notice, Refused
 from catalog_fallback.results import CacheStatus
@@ -275,6 +275,28 @@ def test_a_moment_ahead_is_now(moving: MovableClock) -> None:
     said = notices.parse(body_with(timestamp="2999-01-01T00:00:00Z"))
     assert isinstance(said, Notice)
     assert before <= said.event_at <= timezone.now()
+
+
+#: By how many seconds the sender's clock is before ours; then events in the order of their arrival, each with the age
+#: that the sender sees; and whether the item is stopped afterwards.
+SKEWS: dict[str, tuple[int, list[tuple[str, int]], bool]] = {
+    "our clock is slow, a later stop": (120, [("item.released", 60), ("item.stopped", 10)], True),
+    "our clock is slow, a late release": (120, [("item.stopped", 10), ("item.released", 60)], True),
+    "the sender is fast, an older release comes late": (60, [("item.stopped", 0), ("item.released", 5)], True),
+    "the sender is fast, a release comes next": (60, [("item.stopped", 5), ("item.released", 0)], False),
+    "the sender is slow, an older release comes late": (-200, [("item.stopped", 0), ("item.released", 5)], True),
+}
+
+
+@pytest.mark.parametrize("case", SKEWS)
+def test_clocks_that_differ_change_no_order(shop: Any, moving: MovableClock, case: str) -> None:
+    """The sender's moments are compared with each other, as far as a signature's moment may be from ours."""
+    ahead, events, is_stopped = SKEWS[case]
+    for kind, age in events:
+        said = datetime.fromtimestamp(clock.wall() + ahead - age, UTC).isoformat()
+        assert isinstance(notices.take_unsigned(body_with(type=kind, timestamp=said)), Applied)
+        moving.move(1)
+    assert services.find_item("P001").is_stopped is is_stopped
 
 
 def test_as_many_ids_as_are_allowed_fit_into_a_body() -> None:

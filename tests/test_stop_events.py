@@ -21,7 +21,7 @@ OWN = {"id", "item_id"}
 MOMENTS = {"created_at", "updated_at", "published_at"}
 
 
-class _StopListIn:
+class StopListIn:
     """Sends the stop list, and nothing else, to one database."""
 
     def __init__(self, alias: str) -> None:
@@ -37,7 +37,7 @@ class _StopListIn:
 def alias(request: pytest.FixtureRequest, settings: Any, transactional_db: None) -> Iterator[str]:
     """The database of the stop list, empty. One that was made for this very test is not emptied after it."""
     alias: str = "default" if request.param == "default" else request.getfixturevalue(request.param)
-    settings.DATABASE_ROUTERS = [_StopListIn(alias)]
+    settings.DATABASE_ROUTERS = [StopListIn(alias)]
     table: QuerySet[StoppedItem] = QuerySet(StoppedItem, using=alias)
     table.delete()
     yield alias

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from django.core.cache import cache
+from django.db import DatabaseError, connections
 
 from catalog_fallback import clock, services, warming
 from catalog_fallback.conf import catalog
@@ -28,6 +29,7 @@ from catalog_fallback.results import Attempt, CacheStatus, Lookup, Outcome, Stat
 from catalog_fallback.warming import Counts, Warming, pace_of
 from tests.commands import Run, Runner, runner
 from tests.sites import SIMULATED, MovableClock
+from tests.test_stop_events import StopListIn
 
 ROOT = Path(__file__).parents[1]
 IDS = [f"P{n:04}" for n in range(100)]
@@ -73,6 +75,30 @@ def lines(ids: Sequence[str]) -> bytes:
 
 
 # ------------------------------------------------------------------------------------------------ what it does
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+def test_a_database_connection_that_is_ended_costs_no_more_than_a_slice(
+    postgres: str, settings: Any, shop: Any
+) -> None:
+    """As a restart of the database does; a long run goes on with another one."""
+    shop({"RATE_LIMIT": {"CALLS": 1000, "PER": 1}})
+    settings.DATABASE_ROUTERS = [StopListIn(postgres)]
+    slices: list[int] = []
+
+    def end_it(counts: Counts) -> None:
+        slices.append(counts.unavailable)
+        if len(slices) == 1:
+            with connections[postgres].cursor() as cursor, pytest.raises(DatabaseError):
+                cursor.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    warming = Warming(catalog("default"), limit_rate=200, after_slice=end_it)
+    slice_size = warming.pace.at_once
+    assert warming.run(IDS)
+    assert len(slices) > 2
+    assert warming.counts.unavailable <= slice_size
+    assert slices[1:] == [slices[1]] * (len(slices) - 1)
+    assert warming.counts.found == len(IDS) - warming.counts.unavailable
 
 
 def test_it_fills_the_cache(run: Runner, shop: Any) -> None:
