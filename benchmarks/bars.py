@@ -69,6 +69,7 @@ BARS: dict[str, Bar] = {
     "one source call, keep-alive": Bar(0.60),
     "miss, django-redis": Bar(1.60),
     "miss, django-redis: commands": Bar(5),
+    "miss under a gate that stands, django-redis: commands": Bar(5),
     "miss, django-redis, plain operations: commands": Bar(9),
     "miss, LocMem": Bar(1.00),
     "hit, 10,000 stopped IDs": Bar(1.15),

@@ -18,6 +18,8 @@ from benchmarks.surroundings import Surroundings
 _BASE = "one HTTP call: floor"
 _CALL = "one source call, keep-alive"
 _MISSES = {"miss, django-redis": "django-redis", "miss, Django's RedisCache": "django", "miss, LocMem": "locmem"}
+_STANDING = "miss under a gate that stands, django-redis"
+_STANDING_COMMANDS = f"{_STANDING}: commands"
 _NAIVE = "naive: cache.get, the call, cache.set (django-redis)"
 _QUERY = "part of a miss: the stop-list query (SQLite)"
 _COMMANDS = "miss, django-redis: commands"
@@ -42,6 +44,7 @@ def run(around: Surroundings, rounds: int) -> list[Row]:
         _BASE: lambda: load(around.fresh_id()),
         _CALL: _source_call(around),
         **{name: miss_of(catalog, around) for name, catalog in _MISSES.items()},
+        _STANDING: miss_again("django-redis", around),
         _QUERY: _stop_list_query(around),
         _ROUND_TRIP: _round_trip(around),
         _BARE_ROUND_TRIP: _bare_round_trip(around),
@@ -57,7 +60,7 @@ def run(around: Surroundings, rounds: int) -> list[Row]:
 def row_names() -> list[str]:
     """The names of the rows of our own."""
     parts = [_ROUND_TRIP, _BARE_ROUND_TRIP, _ROUND_TRIPS, _WITHOUT_REDIS, _WAITING, _REST]
-    return [_CALL, *_MISSES, _QUERY, _COMMANDS, _PLAIN_COMMANDS, _QUERIES, *parts]
+    return [_CALL, *_MISSES, _STANDING, _QUERY, _COMMANDS, _STANDING_COMMANDS, _PLAIN_COMMANDS, _QUERIES, *parts]
 
 
 def miss_of(catalog: str, around: Surroundings) -> Case:
@@ -68,6 +71,17 @@ def miss_of(catalog: str, around: Surroundings) -> Case:
     assert lookup.is_found, lookup
     assert lookup.cache == "miss", lookup
     return lambda: find_item(around.fresh_id(), catalog=catalog)
+
+
+def miss_again(catalog: str, around: Surroundings) -> Case:
+    """A lookup of an item whose gate still stands, as it does when the item has expired."""
+    from catalog_fallback.services import find_item  # noqa: PLC0415  # needs settings
+
+    item_id = around.fresh_id()
+    for _ in range(2):
+        lookup = find_item(item_id, catalog=catalog, refresh=True)
+        assert (lookup.is_found, lookup.cache) == (True, "miss"), lookup
+    return lambda: find_item(item_id, catalog=catalog, refresh=True)
 
 
 def _loader(around: Surroundings) -> peers.Load:
@@ -132,12 +146,14 @@ def _row(name: str, timings: dict[str, Timing]) -> Row:
 def _counts(around: Surroundings) -> list[Row]:
     miss = miss_of("django-redis", around)
     counts = counting.commands(around.redis, miss)
+    again = counting.commands(around.redis, miss_again("django-redis", around))
     with counting.queries() as counted:
         miss()
     with _without_scripts("django-redis"):
         plain = counting.commands(around.redis, miss)
     return [
         Row(_COMMANDS, sum(counts.values()), note=counting.as_note(counts)),
+        Row(_STANDING_COMMANDS, sum(again.values()), note=counting.as_note(again)),
         Row(_PLAIN_COMMANDS, sum(plain.values()), note=counting.as_note(plain)),
         Row(_QUERIES, counted.count),
     ]

@@ -15,6 +15,7 @@ from catalog_fallback.entry_form import Kept, new_token
 from catalog_fallback.fallback import chain_of
 from catalog_fallback.filling import Fill
 from catalog_fallback.flight_table import OVERDUE, Flight, table
+from catalog_fallback.last_look import Expected
 from catalog_fallback.leases import Lease
 from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.resilience.time_budget import Deadline
@@ -54,6 +55,8 @@ class Boarding:
     is_new_gate: bool = False
     flight: Flight | None = None
     lease: Lease | None = None
+    #: Another process had the lease when it was asked for last.
+    is_leased_elsewhere: bool = False
     _record: Lookup | None = None
 
     def share(self, lookup: Lookup, *, is_fetched: bool = True) -> None:
@@ -104,18 +107,22 @@ def land(fill: Fill, kept: Kept, flight: Flight) -> None:
     table.land((fill.query.entry_key, kept.gate or ""), flight)
 
 
-def board_unless_changed(fill: Fill, kept: Kept) -> Boarding | Flight | Outlook | None:
-    """Board under a new gate without a look at the guards, if Redis finds them as they were last; else that is a look.
+def board_unless_changed(fill: Fill, kept: Kept, own: Flight | None = None) -> Boarding | Flight | Outlook | None:
+    """Board without a look of its own at the guards, if Redis finds them as they were last; else that is a look.
 
+    ``own`` is the caller's own flight, which he needs under a gate that stands already.
     Returns what :func:`board` returns, or what was seen; None where the look and all the rest has yet to be done.
     """
-    if kept.gate is not None or fill.is_old_view or is_flying():
+    if (kept.gate is None) is not (own is None) or fill.is_old_view or is_flying():
         return None
     chain = chain_of[fill.query.catalog.alias]
     expected = chain.expect(fill.entries.store)
     if expected is None:
         return None
-    boarding = _board_under_new_gate(fill, expected.outlook, expected.precondition)
+    if kept.gate is None or own is None:
+        boarding = _board_under_new_gate(fill, expected.outlook, expected.precondition)
+    else:
+        boarding = _board_with_lease(fill, kept.gate, own, expected)
     return chain.saw(expected, boarding) if isinstance(boarding, Unmet) else boarding
 
 
@@ -156,7 +163,7 @@ def _board_under_new_gate(
     flight, _ = table.join(name, fill.deadline.at)
     lease: Lease | str | Unmet | None = None
     try:
-        lease = leases.put_up_gate(fill.entries, fill.query, token, fill.first_call(), precondition)
+        lease = leases.put_up_gate(fill.entries, fill.query, token, flight.name, fill.first_call(), precondition)
     finally:
         if not isinstance(lease, Lease):
             table.land(name, flight)
@@ -168,11 +175,26 @@ def _board_under_new_gate(
     return _join(fill, outlook, lease, is_new_gate=False)
 
 
+def _board_with_lease(fill: Fill, gate: str, own: Flight, expected: Expected) -> Boarding | Unmet | None:
+    """Take the lease at once if the guards are as expected; None where that has to be done one by one."""
+    words = own.name, fill.first_call(), expected.precondition
+    lease = leases.take_if_met(fill.entries, fill.query, gate, *words)
+    if lease is None or isinstance(lease, Unmet):
+        return lease
+    assert expected.outlook is not None  # what is not expected is never met
+    if lease is False:
+        return Boarding(fill, expected.outlook, gate, flight=own, is_leased_elsewhere=True)
+    return Boarding(fill, expected.outlook, gate, flight=own, lease=lease)
+
+
 def take_lease(boarding: Boarding) -> bool:
     """Take the lease where one is due; False when another process has it."""
     fill = boarding.fill
     if boarding.flight is None or boarding.gate is None or boarding.lease is not None:
         return True
-    lease = leases.take(fill.entries, fill.query, boarding.gate, fill.first_call())
+    if boarding.is_leased_elsewhere:  # as was just seen
+        boarding.is_leased_elsewhere = False
+        return False
+    lease = leases.take(fill.entries, fill.query, boarding.gate, boarding.flight.name, fill.first_call())
     boarding.lease = lease if isinstance(lease, Lease) else None
     return lease is not False

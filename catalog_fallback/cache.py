@@ -25,9 +25,9 @@ from catalog_fallback.entry_form import (
     make_hit,
     new_token,
 )
+from catalog_fallback.item_store import ItemStore
 from catalog_fallback.queries import Keys, Query
 from catalog_fallback.results import CacheStatus, Lookup, State
-from catalog_fallback.store import Store
 
 #: Shortest life of a gate and of a "stopped" entry, in seconds.
 SHORT_LIFE = 300.0
@@ -155,7 +155,7 @@ class EntryCache(Keys):
 
 
 #: The store of each alias of CACHES: all catalogs share what the process knows of its troubles.
-store_of: PerAlias[Store] = PerAlias(Store)
+store_of: PerAlias[ItemStore] = PerAlias(ItemStore)
 #: The entry cache of each catalog.
 entries_of: PerCatalog[EntryCache] = PerCatalog(EntryCache)
 

@@ -171,8 +171,11 @@ class Caller:
     def _judged(self, reply: Reply | NoReply, queries: Sequence[Query]) -> list[Verdict]:
         if isinstance(reply, NoReply):
             return [classify.settle(classify.verdict(reply.reason), self.config)] * len(queries)
+        if len(queries) == 1:
+            item_id = queries[0].item_id
+            return [classify.settle(self._sound(self.source.parse(reply, item_id), item_id), self.config)]
         ids = [query.item_id for query in queries]
-        many = {ids[0]: self.source.parse(reply, ids[0])} if len(ids) == 1 else self.source.parse_many(reply, ids)
+        many = self.source.parse_many(reply, ids)
         if missing := [item_id for item_id in ids if item_id not in many]:
             kind = type(self.source).__name__
             logger.error("%s.parse_many() said nothing of %d of %d items.", kind, len(missing), len(ids))

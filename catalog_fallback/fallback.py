@@ -13,6 +13,7 @@ from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.headers import Directives
 from catalog_fallback.hit_counts import HitCounts
 from catalog_fallback.isolation import Isolation
+from catalog_fallback.item_store import ItemStore
 from catalog_fallback.last_look import Expected, LastLook
 from catalog_fallback.queries import Query
 from catalog_fallback.redis_scripts import Precondition, Unmet
@@ -26,7 +27,6 @@ from catalog_fallback.resilience.views import View, are_all, complete, keys_of
 from catalog_fallback.results import Attempt, Item, State
 from catalog_fallback.sources.base import Source
 from catalog_fallback.statistics import Statistics
-from catalog_fallback.store import Store as CacheStore
 
 
 class Search(NamedTuple):
@@ -65,28 +65,26 @@ class Chain:
         view = self.stores.read(self._guards, self.isolation.keys)
         return Outlook(view, self.isolation.of(view))
 
-    def expect(self, store: CacheStore) -> Expected | None:
+    def expect(self, store: ItemStore) -> Expected | None:
         """Return what :meth:`look` would bring if nothing has changed; None where ``store`` cannot see to that."""
         scripts = store.scripts
         if scripts is None or not scripts.takes_any_keys or self.stores.now is not store:
             return None
         keys, asked_at = keys_of(self.stores.readers(self._guards), self.isolation.keys), clock.monotonic()
         if (seen := self._last_look.found(keys)) is not None:
-            precondition, found = seen
-            view = View(store, found, asked_at)
-            if self.isolation.is_known(view):
-                outlook = Outlook(view, self.isolation.of(view))
-                if self.refused(outlook) is None:
-                    return Expected(precondition, outlook, asked_at)
+            outlook = Outlook(View(store, seen.found, asked_at), seen.isolated)
+            if self.refused(outlook) is None:
+                return Expected(seen.precondition, outlook, asked_at)
         return Expected(Precondition(keys, None), None, asked_at)
 
     def saw(self, expected: Expected, unmet: Unmet) -> Outlook:
         """Return what :meth:`look` would have brought when something else was found than expected."""
         readers, keys = self.stores.readers(self._guards), expected.precondition.keys
         view = complete(View(self.stores.shared, unmet.found, expected.asked_at), readers, keys)
-        if are_all(readers, view.found, keys):
-            self._last_look.remember(keys, unmet)
-        return Outlook(view, self.isolation.of(view))
+        isolated = self.isolation.of(view)
+        if are_all(readers, view.found, keys) and self.isolation.is_known(view):
+            self._last_look.remember(keys, unmet, isolated)
+        return Outlook(view, isolated)
 
     def refused(self, outlook: Outlook) -> list[Answer] | None:
         """Return the answers of a search in which nobody would be called; None when somebody would."""

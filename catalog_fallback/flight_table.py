@@ -21,10 +21,11 @@ OVERDUE = 10.0
 class Flight:
     """One fetch that others in this process wait for. ``lookup`` is None where its result is not for sharing.
 
-    ``ends_at``: the monotonic moment at which its owner's time is over.
+    ``ends_at``: the monotonic moment at which its owner's time is over. ``name``: what its leases are taken under, so
+    that it knows one again whose taking it never heard of.
     """
 
-    __slots__ = ("__weakref__", "_callbacks", "_has_landed", "_landed", "_lock", "ends_at", "lookup")
+    __slots__ = ("__weakref__", "_callbacks", "_has_landed", "_landed", "_lock", "ends_at", "lookup", "name")
 
     def __init__(self, ends_at: float) -> None:
         self._lock = threading.Lock()
@@ -33,6 +34,7 @@ class Flight:
         self._callbacks: list[Callable[[], None]] = []
         self._has_landed = False
         self.ends_at = ends_at
+        self.name = os.urandom(8).hex()
         self.lookup: Lookup | None = None
 
     @property

@@ -26,17 +26,25 @@ class Expected(NamedTuple):
     asked_at: float
 
 
+class Seen(NamedTuple):
+    """What the guards held: as a precondition and decoded; ``isolated`` are the sources that were taken out."""
+
+    precondition: Precondition
+    found: Mapping[str, Any]
+    isolated: frozenset[str]
+
+
 class LastLook:
     """What the guards of one catalog held when they were looked at by a script. One object for all threads."""
 
     def __init__(self) -> None:
-        self._seen: tuple[Precondition, Mapping[str, Any]] | None = None
+        self._seen: Seen | None = None
 
-    def found(self, keys: tuple[str, ...]) -> tuple[Precondition, Mapping[str, Any]] | None:
-        """Return what these keys held, as a precondition and decoded; None where others were looked at."""
+    def found(self, keys: tuple[str, ...]) -> Seen | None:
+        """Return what these keys held; None where others were looked at."""
         seen = self._seen
-        return seen if seen is not None and seen[0].keys == keys else None
+        return seen if seen is not None and seen.precondition.keys == keys else None
 
-    def remember(self, keys: tuple[str, ...], unmet: Unmet) -> None:
+    def remember(self, keys: tuple[str, ...], unmet: Unmet, isolated: frozenset[str]) -> None:
         """Keep what the keys hold; they have to be all that a look needs."""
-        self._seen = Precondition(keys, unmet.values), unmet.found
+        self._seen = Seen(Precondition(keys, unmet.values), unmet.found, isolated)

@@ -8,10 +8,9 @@ lease costs exclusiveness, nothing else.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from catalog_fallback import classify, clock
 from catalog_fallback.cache import EntryCache
@@ -94,50 +93,88 @@ class Lease:
             self._entries.store.delete(key)
 
 
-def take(entries: EntryCache, query: Query, gate: str, seconds: float) -> Lease | bool:
+class _Wanted:
+    """A lease that is asked for, for a first call of at most ``seconds``, and what came of it."""
+
+    __slots__ = ("_entries", "_expires_at", "_query", "lease")
+
+    def __init__(self, entries: EntryCache, query: Query, gate: str, owner: str, seconds: float) -> None:
+        life = seconds + MARGIN
+        self._entries = entries
+        self._query = query
+        self._expires_at = clock.monotonic() + life
+        #: Key, value and life.
+        self.lease = entries.lease_key(query, gate), owner, life
+
+    def won(self, gate: Any, entry: Any) -> Lease:
+        """Return the lease; gate and entry are what was read after it was won."""
+        key, owner, _ = self.lease
+        kept = self._entries.in_hand(self._query, gate, entry)
+        return Lease(self._entries, self._query, key, owner, self._expires_at, kept)
+
+    def seen(self) -> tuple[bool, Any, Any]:
+        """Look whether it is ours, where the reply may be all that was lost; return that, gate and entry."""
+        (key, owner, _), query = self.lease, self._query
+        found = self._entries.store.get_many((key, query.gate_key, query.entry_key))
+        return found.get(key) == owner, found.get(query.gate_key), found.get(query.entry_key)
+
+
+def take(entries: EntryCache, query: Query, gate: str, owner: str, seconds: float) -> Lease | bool:
     """Return the lease for a first call of at most ``seconds``; False when somebody has it, True when none is needed.
 
     None is needed where the cache is this process's own, or cannot tell: then the process's flights are all there is.
     """
     if entries.store.is_local:
         return True
-    owner = os.urandom(8).hex()
-    key = entries.lease_key(query, gate)
-    expires_at = clock.monotonic() + seconds + MARGIN
-    life = seconds + MARGIN
-    is_mine, pair = entries.store.add_and_get_pair(key, owner, life, query.gate_key, query.entry_key)
-    if is_mine is None:  # the reply may be all that was lost
-        found = entries.store.get_many((key, query.gate_key, query.entry_key))
-        if found.get(key) != owner:
-            return True
-        pair = found.get(query.gate_key), found.get(query.entry_key)
-    return False if is_mine is False else Lease(entries, query, key, owner, expires_at, entries.in_hand(query, *pair))
+    wanted = _Wanted(entries, query, gate, owner, seconds)
+    is_ours, pair = entries.store.add_and_get_pair(*wanted.lease, query.gate_key, query.entry_key)
+    if is_ours is None:
+        is_ours, *seen = wanted.seen()
+        return wanted.won(*seen) if is_ours else True
+    return wanted.won(*pair) if is_ours else False
+
+
+def take_if_met(
+    entries: EntryCache, query: Query, gate: str, owner: str, seconds: float, precondition: Precondition
+) -> Lease | Unmet | Literal[False] | None:
+    """Do what :func:`take` does, if a precondition is met, in one step with looking at that.
+
+    Returns the lease, False when somebody has it, or what is there instead of what the ``precondition`` names; None
+    where it has to be done step by step.
+    """
+    wanted = _Wanted(entries, query, gate, owner, seconds)
+    taken = entries.store.take_lease(wanted.lease, query.gate_key, query.entry_key, precondition)
+    if isinstance(taken, Unmet):
+        return taken
+    if taken is not None:
+        is_ours, *pair = taken
+        return wanted.won(*pair) if is_ours else False
+    if not entries.store.runs_scripts:
+        return None
+    is_ours, *pair = wanted.seen()
+    return wanted.won(*pair) if is_ours else None  # else nobody has said that it was met
 
 
 def put_up_gate(
-    entries: EntryCache, query: Query, gate: str, seconds: float, precondition: Precondition | None = None
+    entries: EntryCache, query: Query, gate: str, owner: str, seconds: float, precondition: Precondition | None = None
 ) -> Lease | str | Unmet | None:
     """Put up a gate with this token and take the lease under it, for a first call of at most ``seconds``.
 
     Returns the lease, the token of somebody faster, or what is there instead of what the ``precondition`` names; None
     where it has to be done step by step.
     """
-    owner = os.urandom(8).hex()
-    key, life = entries.lease_key(query, gate), seconds + MARGIN
-    expires_at = clock.monotonic() + life
+    wanted = _Wanted(entries, query, gate, owner, seconds)
     new_gate = query.gate_key, gate, entries.gate_life
-    put_up = entries.store.put_up(new_gate, (key, owner, life), query.entry_key, precondition)
-    if put_up is None and entries.store.runs_scripts:  # the reply may be all that was lost
-        there = entries.store.get_many((key, query.gate_key, query.entry_key))
-        is_mine = there.get(key) == owner
-        if is_mine or precondition is None:  # else nobody has said that it was met
-            put_up = is_mine, there.get(query.gate_key), there.get(query.entry_key)
+    put_up = entries.store.put_up(new_gate, wanted.lease, query.entry_key, precondition)
+    if put_up is None and entries.store.runs_scripts:
+        seen = wanted.seen()
+        if seen[0] or precondition is None:  # else nobody has said that it was met
+            put_up = seen
     if put_up is None or isinstance(put_up, Unmet):
         return put_up
-    is_ours, found, entry = put_up
-    kept = entries.in_hand(query, found, entry)
-    is_ours = is_ours and kept.gate == gate
-    return Lease(entries, query, key, owner, expires_at, kept) if is_ours else kept.gate
+    is_ours, *pair = put_up
+    lease = wanted.won(*pair)
+    return lease if is_ours and lease.kept.gate == gate else lease.kept.gate
 
 
 def watch(entries: EntryCache, query: Query, gate: str) -> Sight:

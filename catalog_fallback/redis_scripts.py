@@ -1,6 +1,6 @@
-"""Which steps of the protocol does Redis take by itself? Two scripts that save a lookup three round trips.
+"""Which steps of the protocol does Redis take by itself? Three scripts, of which a lookup runs two.
 
-Both do what the plain operations do, in the same order, and nothing may come between. Their keys are all of one item,
+They do what the plain operations do, in the same order, and nothing may come between. Their keys are all of one item,
 so that they are in one slot of a Redis Cluster; only a precondition has keys in another one, and is left out there.
 Where a server runs no scripts (a proxy, an ACL), the plain operations are used for good.
 """
@@ -27,6 +27,21 @@ if gate ~= ARGV[1] then
 end
 redis.call('SET', KEYS[2], ARGV[3], 'EX', ARGV[4])
 return 1
+"""
+#: Keys: lease, gate, entry, and those of a precondition. While these hold what is expected, take the lease unless
+#: somebody has it, and say whether it is ours and what gate and entry are; otherwise say what they hold. A lease with
+#: that very owner is ours, whatever has changed since.
+_TAKE = """
+local held = redis.call('MGET', unpack(KEYS))
+local owner, gate, entry = unpack(held, 1, 3)
+if owner ~= ARGV[1] then
+    local is_met = true
+    for i = 4, #held do is_met = is_met and (held[i] or '') == ARGV[i - 1] end
+    if not is_met then return {0, {unpack(held, 4)}} end
+    if owner then return {2, {gate, entry}} end
+    redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
+end
+return {1, {gate, entry}}
 """
 #: Keys: gate, entry and, where it is to be deleted, lease. Write the entry if the gate is as it was, else return it.
 _KEEP = """
@@ -102,12 +117,32 @@ class RedisScripts:
         first, second = said
         try:
             if first == _UNMET:
-                held = zip(keys, second, strict=True)
-                found = {key: self._decode(value) for key, value in held if value is not None}
-                return Unmet(tuple(value or b"" for value in second), found)
-            return False, self._decode(first), None if second is None else self._decode(second)
+                return self._unmet(keys, second)
+            return False, self._decoded(first), self._decoded(second)
         except Exception:  # noqa: BLE001 - whatever a serializer raises, the plain operations know what to do
             return None
+
+    def take(
+        self, lease: tuple[str, str, int], gate_key: str, entry_key: str, precondition: Precondition
+    ) -> tuple[bool, Any, Any] | Unmet | None:
+        """Take the lease, given as key, value and seconds, if nobody has it and the precondition is met.
+
+        Returns (whether it is ours, gate, entry), or what is there instead of what was to be met; None also where that
+        cannot be decoded.
+        """
+        lease_key, owner, life = lease
+        keys, expected = precondition
+        said = self._run(_TAKE, (lease_key, gate_key, entry_key, *keys), (self._encode(owner), life, *(expected or ())))
+        if said is None:
+            return None
+        first, second = said
+        try:
+            if first == _UNMET:
+                return self._unmet(keys, second)
+            gate, entry = map(self._decoded, second)
+        except Exception:  # noqa: BLE001 - whatever a serializer raises, the plain operations know what to do
+            return None
+        return first == _DONE, gate, entry
 
     def keep(
         self, gate_key: str, token: str, entry: tuple[str, Any, int], gate_life: int, lease_key: str | None
@@ -127,6 +162,14 @@ class RedisScripts:
             return True
         # Another token, or the same one as another version of a serializer writes it: the plain operations will see.
         return False if said is None and not self.are_refused else None
+
+    def _decoded(self, value: bytes | None) -> Any:
+        return None if value is None else self._decode(value)
+
+    def _unmet(self, keys: Sequence[str], values: Sequence[bytes | None]) -> Unmet:
+        held = zip(keys, values, strict=True)
+        found = {key: self._decode(value) for key, value in held if value is not None}
+        return Unmet(tuple(value or b"" for value in values), found)
 
     def _run(self, text: str, keys: Sequence[str], values: Sequence[Any]) -> Any:
         if self.are_refused:
@@ -155,4 +198,4 @@ def _evaluated(client: Any, text: str, words: Sequence[Any]) -> Any:
 
 
 _NO_PRECONDITION = Precondition((), None)
-_digests = {text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest() for text in (_PUT_UP, _KEEP)}
+_digests = {text: hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest() for text in (_PUT_UP, _TAKE, _KEEP)}

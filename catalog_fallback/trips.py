@@ -117,12 +117,12 @@ class Trip:
     def _from_sources(self) -> Lookup | Flight | None:
         """Fetch, or find whoever does; None when the cache has to be read again."""
         fill, kept = self._fill, self.kept
-        step = None
-        if self._own is None:
-            step = under_way(fill, kept) or board_unless_changed(fill, kept)
+        others = under_way(fill, kept) if self._own is None else None
+        step = others or board_unless_changed(fill, kept, self._own)
         if isinstance(step, Flight):
             return step
         if isinstance(step, Boarding):
+            self._own = None
             return flights.fly(step, kept.entry, self.seen)
         outlook, refused = fill.ask_guards(step)
         if refused is not None:

@@ -16,7 +16,7 @@ from django.core.cache.backends.locmem import LocMemCache
 from catalog_fallback.cache_trouble import ERRORS_BEFORE_PAUSE
 from catalog_fallback.fast_cache import FastCache, Undecodable
 from catalog_fallback.fast_caches import fast_cache
-from catalog_fallback.store import Store
+from catalog_fallback.item_store import ItemStore
 from tests import servers
 
 redis = pytest.importorskip("redis")
@@ -254,7 +254,7 @@ def test_poison_hides_nothing_and_is_no_trouble(make: Make, name: str, monkeypat
     cache.set("good", "value", 300)
     with pytest.raises(Undecodable):
         fast(cache).read(("good", "bad"))
-    store = Store("default")
+    store = ItemStore("default")
     for _ in range(3 * ERRORS_BEFORE_PAUSE):
         assert store.get_pair("good", "bad") == ("value", None)
         assert store.get_many(("bad", "good")) == {"good": "value"}
@@ -266,7 +266,7 @@ def test_poison_hides_nothing_and_is_no_trouble(make: Make, name: str, monkeypat
 def test_trouble_is_counted_once_and_not_tried_twice(make: Make, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A refused connection costs one read one attempt, and only the third read in a row starts the pause."""
     client = type(raw(make(name)))
-    store, sent = Store("default"), []
+    store, sent = ItemStore("default"), []
     store.get_pair("a", "b")
 
     def refuse(self: Any, *args: Any, **options: Any) -> Any:
@@ -287,7 +287,7 @@ def test_trouble_is_counted_once_and_not_tried_twice(make: Make, name: str, monk
 def test_one_time_out_is_enough(make: Make, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a time-out nobody waits for a second one."""
     client = type(raw(make(name)))
-    store, sent = Store("default"), []
+    store, sent = ItemStore("default"), []
     store.get_pair("a", "b")
 
     def time_out(self: Any, *args: Any, **options: Any) -> Any:
@@ -308,7 +308,7 @@ def test_a_killed_server_raises_nothing_and_is_used_again(
 ) -> None:
     """Reads are misses and writes no-ops while it is away; afterwards the same store works."""
     make(name, valkey.url)
-    store = Store("default")
+    store = ItemStore("default")
     store.set("a", 1, 300)
     assert store.get_pair("a", "b") == (1, None)
     valkey.kill()
@@ -332,7 +332,7 @@ def test_a_killed_server_raises_nothing_and_is_used_again(
 def test_threads_share_one_store_and_get_their_own_values(make: Make, name: str) -> None:
     """Nobody gets an answer to another's question."""
     cache, wrong = make(name), []
-    store = Store("default")
+    store = ItemStore("default")
     cache.set_many({f"k{at}": at for at in range(8)}, 300)
     start = threading.Barrier(8)
 
@@ -355,7 +355,7 @@ def test_threads_share_one_store_and_get_their_own_values(make: Make, name: str)
 def test_forked_children_get_their_own_values(make: Make, name: str) -> None:
     """A connection that was open before the fork answers only one of the processes."""
     cache = make(name)
-    store = Store("default")
+    store = ItemStore("default")
     cache.set_many({f"k{at}": at for at in range(4)}, 300)
     assert store.get_pair("k0", "k1") == (0, 1)
     children = [

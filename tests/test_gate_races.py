@@ -17,9 +17,9 @@ from django.core.cache import caches
 from catalog_fallback import clock, services
 from catalog_fallback.cache import EntryCache, entries_of
 from catalog_fallback.fallback import Chain
+from catalog_fallback.item_store import ItemStore
 from catalog_fallback.redis_scripts import RedisScripts
 from catalog_fallback.results import Lookup
-from catalog_fallback.store import Store
 from catalog_fallback.testing import FrozenClock
 from tests import loopback as wire
 from tests import servers
@@ -67,7 +67,7 @@ STEPS: dict[str, tuple[type, str] | wire.Point] = {
     "before the head": "before the head",
     "in the body": "in the body",
     "after the body, before the gate is read": (EntryCache, "keep_if_same"),
-    "before the entry is written": (Store, "set_and_touch"),
+    "before the entry is written": (ItemStore, "set_and_touch"),
 }
 #: Where a script looks at the gate and writes the entry, nothing comes between: the last moment is before it runs.
 LAST_WITH_SCRIPTS = (RedisScripts, "keep")

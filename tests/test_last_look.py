@@ -12,12 +12,15 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from catalog_fallback import conf, operating
+from catalog_fallback import conf, leases, operating, services
 from catalog_fallback.cache import entries_of
 from catalog_fallback.fallback import Chain, chain_of
+from catalog_fallback.flight_table import table
+from catalog_fallback.item_store import ItemStore
 from catalog_fallback.resilience.circuit_breaker import CircuitBreaker
 from catalog_fallback.resilience.permit import Permit
 from catalog_fallback.results import Lookup, Outcome
+from catalog_fallback.sources.simulated import SimulatedSource
 from tests.resilience.guards import exhaust, permit_of
 from tests.sites import SIMULATED, Site, words
 
@@ -59,6 +62,17 @@ class Shop:
         self.asked = next(self._ids)
         return self.site.find(self.asked)
 
+    def find_again(self) -> Lookup:
+        """Fetch the last item anew: its gate stands."""
+        return self.site.find(self.asked, refresh=True)
+
+    def has_lease(self) -> bool:
+        """Whether somebody has the lease of the last item."""
+        entries = entries_of["default"]
+        query = entries.query(self.asked)
+        gate = entries.read_gate(query)
+        return gate is not None and bool(entries.store.get_many((entries.lease_key(query, gate),)))
+
     def has_gate(self) -> bool:
         """Whether the last lookup left anything."""
         entries = entries_of["default"]
@@ -85,6 +99,13 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> Sent:
         return execute(self, *args, **options)
 
     monkeypatch.setattr(redis.Redis, "execute_command", noted)
+    together: Callable[..., Any] = redis.client.Pipeline.execute
+
+    def noted_together(self: Any, *args: Any, **options: Any) -> Any:
+        names.append("PIPELINE")
+        return together(self, *args, **options)
+
+    monkeypatch.setattr(redis.client.Pipeline, "execute", noted_together)
 
     def since() -> list[str]:
         seen = names.copy()
@@ -116,6 +137,85 @@ def test_a_miss_takes_three_commands(shop: Shop, sent: Sent) -> None:
     sent()
     assert shop.find().is_found
     assert (sent(), shop.has_gate()) == (AT_ONCE, True)
+
+
+def test_a_miss_under_a_gate_that_stands_takes_three_commands_too(shop: Shop, sent: Sent) -> None:
+    """Reading; looking at the guards, taking the lease and reading again; keeping."""
+    shop.find_again()
+    sent()
+    lookup = shop.find_again()
+    assert (lookup.is_found, lookup.cache) == (True, "miss")
+    assert (sent(), shop.has_lease()) == (AT_ONCE, False)
+
+
+def _key_and_gate(shop: Shop) -> tuple[str, str, str]:
+    """The keys of the last item's lease and entry, and its gate."""
+    entries = entries_of["default"]
+    query = entries.query(shop.asked)
+    gate = entries.read_gate(query)
+    assert gate is not None
+    return entries.lease_key(query, gate), query.entry_key, gate
+
+
+def test_a_lease_of_another_process_is_seen_by_the_way(shop: Shop, sent: Sent) -> None:
+    """It is not asked for once more: the next step is to watch whoever has it."""
+    shop.find_again()
+    lease_key, _, _ = _key_and_gate(shop)
+    entries_of["default"].store.add(lease_key, "elsewhere", 60)
+    sent()
+    lookup = shop.site.find(shop.asked, refresh=True, budget=0.05)
+    assert words(lookup) == ("unavailable", "deadline")
+    assert sent()[:3] == ["MGET", "EVALSHA", "MGET"]
+    assert entries_of["default"].store.get_many((lease_key,)) == {lease_key: "elsewhere"}
+
+
+def test_a_lease_that_another_process_has_lost_is_taken_over(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waited for it fetches under a lease of his own, and not before the other one's is gone."""
+    shop.find_again()
+    lease_key, _, _ = _key_and_gate(shop)
+    store = entries_of["default"].store
+    store.add(lease_key, "elsewhere", 60)
+    look, owners = leases.watch_many, []
+
+    def killed(*arguments: Any) -> Any:
+        store.delete(lease_key)
+        return look(*arguments)
+
+    fetch = SimulatedSource.fetch
+
+    def fetched(*arguments: Any, **options: Any) -> Any:
+        owners.append(store.get_many((lease_key,)).get(lease_key))
+        return fetch(*arguments, **options)
+
+    monkeypatch.setattr(leases, "watch_many", killed)
+    monkeypatch.setattr(SimulatedSource, "fetch", fetched)
+    assert shop.find_again().is_found
+    assert len(owners) == 1
+    assert owners[0] not in {None, "elsewhere"}
+
+
+def test_a_gate_that_changes_as_the_lease_is_taken_means_a_new_flight(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others can join the one that fetches, by the name of the new gate."""
+    shop.find_again()
+    take, fetch, seen = ItemStore.take_lease, SimulatedSource.fetch, []
+
+    def late(*arguments: Any) -> Any:
+        if not seen:
+            seen.append(services.invalidate_item(shop.asked))
+        return take(*arguments)
+
+    def fetched(*arguments: Any, **options: Any) -> Any:
+        _, entry_key, gate = _key_and_gate(shop)
+        seen.append(table.find((entry_key, gate)) is not None)
+        return fetch(*arguments, **options)
+
+    monkeypatch.setattr(ItemStore, "take_lease", late)
+    monkeypatch.setattr(SimulatedSource, "fetch", fetched)
+    assert shop.find_again().is_found
+    assert seen == [1, True]
+    assert len(table) == 0
 
 
 def test_what_has_changed_costs_one_more(shop: Shop, sent: Sent, other: Chain) -> None:
@@ -151,6 +251,23 @@ def test_nothing_is_written_when_another_process_has_closed_the_way(
     sent()
     shop.find()
     assert sent() == REFUSED
+
+
+@pytest.mark.parametrize("kind", ["open", "cooling_down", "isolated"])
+def test_no_lease_is_taken_when_another_process_has_closed_the_way(shop: Shop, other: Chain, kind: str) -> None:
+    """Nor under a gate that stands; the entry stays, and whoever waits for this lookup is told."""
+    shop.find_again()
+    match kind:
+        case "open":
+            fail(other, 2)
+        case "cooling_down":
+            exhaust(other.callers[0].guard, kind)
+        case "isolated":
+            operating.isolate_source("default", "only")
+    lookup = shop.find_again()
+    assert [attempt.called for attempt in lookup.trace] == [False]
+    assert not shop.has_lease()
+    assert shop.site.find(shop.asked).cache == "hit"
 
 
 def test_the_way_is_open_again_when_another_process_has_opened_it(shop: Shop, other: Chain) -> None:
@@ -301,10 +418,14 @@ def test_it_decides_as_a_look_of_its_own(shop: Shop, deeds: list[list[str]]) -> 
     }
     shop._ids = iter(ITEMS)
     other = Chain(conf.catalog("default"))
+    shop.find()
     for each in deeds:
         for deed in each:
             DEEDS[deed](other)
         fresh = Chain(conf.catalog("default"))
         may_call = fresh.refused(fresh.look()) is None
+        again = shop.find_again()
+        assert (again.is_found, shop.has_lease()) == (may_call, False), (each, again)
         lookup = shop.find()
         assert (lookup.is_found, shop.has_gate()) == (may_call, may_call), (each, lookup)
+        fresh.close()

@@ -16,11 +16,11 @@ from catalog_fallback.boarding import Boarding, board
 from catalog_fallback.cache import EntryCache, entries_of
 from catalog_fallback.entry_form import new_token
 from catalog_fallback.filling import Fill
+from catalog_fallback.item_store import ItemStore
 from catalog_fallback.leases import Lease
 from catalog_fallback.queries import Query
 from catalog_fallback.redis_scripts import Precondition, Unmet
 from catalog_fallback.resilience.time_budget import Deadline
-from catalog_fallback.store import Store
 from tests import servers
 from tests.sites import Site, found
 
@@ -39,7 +39,7 @@ TOKEN, THEIRS = "o" + "a" * 32, "o" + "b" * 32
 GATE, LEASE = ("gate", TOKEN, 300.0), ("lease", "me", 30.0)
 ENTRY = ("entry", ["name", TOKEN, {"id": "P001"}], 60.0)
 
-Opened = tuple[Store, BaseCache]
+Opened = tuple[ItemStore, BaseCache]
 
 
 @pytest.fixture(params=BACKENDS)
@@ -49,7 +49,7 @@ def opened(request: pytest.FixtureRequest, settings: Any, redis_url: str) -> Ope
     settings.CACHES = {
         "default": {"BACKEND": backend, "LOCATION": redis_url, "OPTIONS": options, "KEY_PREFIX": uuid.uuid4().hex[:8]}
     }
-    store = Store("default")
+    store = ItemStore("default")
     store.get_pair("gate", "entry")
     assert store.runs_scripts
     return store, caches["default"]
@@ -146,6 +146,59 @@ def test_what_cannot_be_decoded_is_left_to_the_plain_operations(opened: Opened) 
     assert cache.get("gate") is None
 
 
+# ------------------------------------------------------------------------------------------------ the lease alone
+
+MET = Precondition(("one",), (b"",))
+
+
+def test_a_free_lease_is_taken_and_what_stands_is_read(opened: Opened) -> None:
+    """Gate and entry come with it; nothing else is touched."""
+    store, cache = opened
+    cache.set_many({"gate": TOKEN, "entry": ["old"]}, 100)
+    assert store.take_lease(LEASE, "gate", "entry", MET) == (True, TOKEN, ["old"])
+    assert cache.get_many(["gate", "lease", "entry"]) == {"gate": TOKEN, "lease": "me", "entry": ["old"]}
+    assert (29 <= life(cache, "lease") <= 30, life(cache, "gate") <= 100) == (True, True)
+
+
+def test_a_lease_of_somebody_else_is_left_alone(opened: Opened) -> None:
+    """What stands there is read all the same."""
+    store, cache = opened
+    cache.set_many({"gate": TOKEN, "lease": "somebody"}, 10)
+    assert store.take_lease(LEASE, "gate", "entry", MET) == (False, TOKEN, None)
+    assert cache.get("lease") == "somebody"
+    assert life(cache, "lease") <= 10
+
+
+@pytest.mark.parametrize("lease", [{}, {"lease": "somebody"}], ids=["free", "taken"])
+def test_no_lease_is_taken_while_a_precondition_is_unmet(opened: Opened, lease: dict[str, str]) -> None:
+    """What the keys hold is returned, and met when it is expected next time."""
+    store, cache = opened
+    cache.set_many({**lease, "gate": TOKEN, "one": 1}, 100)
+    unmet = store.take_lease(LEASE, "gate", "entry", MET)
+    assert isinstance(unmet, Unmet)
+    assert unmet.found == {"one": 1}
+    assert isinstance(store.take_lease(LEASE, "gate", "entry", Precondition(("one",), None)), Unmet)
+    assert cache.get("lease") == lease.get("lease")
+    assert store.take_lease(LEASE, "gate", "entry", Precondition(("one",), unmet.values)) == (not lease, TOKEN, None)
+
+
+def test_a_lease_that_a_first_sending_has_taken_is_ours(opened: Opened) -> None:
+    """Whatever has changed since."""
+    store, cache = opened
+    assert store.take_lease(LEASE, "gate", "entry", MET) == (True, None, None)
+    cache.set_many({"one": 1, "gate": TOKEN}, 100)
+    assert store.take_lease(LEASE, "gate", "entry", MET) == (True, TOKEN, None)
+
+
+@pytest.mark.parametrize("key", ["one", "gate", "entry"])
+def test_what_cannot_be_decoded_beside_a_lease_is_left_to_the_plain_operations(opened: Opened, key: str) -> None:
+    """Wherever it stands."""
+    store, cache = opened
+    raw(cache, key, b"\xc1\x80\x05junk")
+    expected = Precondition(("one",), None) if key == "one" else MET
+    assert store.take_lease(LEASE, "gate", "entry", expected) is None
+
+
 # ------------------------------------------------------------------------------------------------ gate and entry
 
 
@@ -192,7 +245,7 @@ def test_a_value_that_cannot_be_kept_says_nothing_about_the_gate(opened: Opened)
 def test_the_same_token_written_by_another_version_counts(settings: Any, redis_url: str) -> None:
     """Bytes that differ are decoded before anybody says that the gate has changed."""
     settings.CACHES = {"default": {"BACKEND": DJANGO_REDIS, "LOCATION": redis_url, "KEY_PREFIX": uuid.uuid4().hex[:8]}}
-    store, cache = Store("default"), caches["default"]
+    store, cache = ItemStore("default"), caches["default"]
     raw(cache, "gate", pickle.dumps(TOKEN, protocol=2))
     assert store.get_many(("gate",)) == {"gate": TOKEN}
     assert store.keep_under("gate", TOKEN, ENTRY, 500.0, None)[0]
@@ -255,10 +308,23 @@ def test_a_lost_reply_loses_no_lease(
     """The script ran, and only its answer got lost: gate and lease are found to be ours."""
     entries, query = _losing(site, redis_url, monkeypatch)
     token = new_token()
-    lease = leases.put_up_gate(entries, query, token, 2.0, precondition)
+    lease = leases.put_up_gate(entries, query, token, "me", 2.0, precondition)
     assert isinstance(lease, Lease)
     assert lease.kept.gate == token
     assert leases.watch(entries, query, token).owner == lease.owner
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lost_reply_loses_no_lease_under_a_gate_that_stands(
+    site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is found to be ours; somebody else's says nothing about the precondition, which may have been unmet."""
+    entries, query = _losing(site, redis_url, monkeypatch)
+    caches["default"].set(query.gate_key, TOKEN, 300)
+    lease = leases.take_if_met(entries, query, TOKEN, "me", 2.0, MET)
+    assert isinstance(lease, Lease)
+    assert (lease.owner, lease.kept.gate, leases.watch(entries, query, TOKEN).owner) == ("me", TOKEN, "me")
+    assert leases.take_if_met(entries, query, TOKEN, "somebody", 2.0, MET) is None
 
 
 @pytest.mark.django_db(transaction=True)
@@ -268,8 +334,8 @@ def test_a_lost_reply_does_not_say_that_a_precondition_was_met(
     """Somebody's gate stands there; whether the guards allow a call has to be looked at."""
     entries, query = _losing(site, redis_url, monkeypatch)
     caches["default"].set(query.gate_key, THEIRS, 300)
-    assert leases.put_up_gate(entries, query, TOKEN, 2.0, Precondition(("one",), (b"changed",))) is None
-    assert leases.put_up_gate(entries, query, TOKEN, 2.0) == THEIRS
+    assert leases.put_up_gate(entries, query, TOKEN, "me", 2.0, Precondition(("one",), (b"changed",))) is None
+    assert leases.put_up_gate(entries, query, TOKEN, "me", 2.0) == THEIRS
 
 
 def _losing(site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> tuple[EntryCache, Query]:
@@ -297,21 +363,21 @@ def test_a_gate_that_was_replaced_after_a_lost_reply_is_the_one_that_counts(site
     entries = entries_of["default"]
     query = entries.query("P001")
     entries.look(query)
-    put_up = Store.put_up
+    put_up = ItemStore.put_up
 
-    def replaced(self: Store, *arguments: Any) -> None:
+    def replaced(self: ItemStore, *arguments: Any) -> None:
         put_up(self, *arguments)
         caches["default"].set(query.gate_key, THEIRS, 300)
 
-    with mock.patch.object(Store, "put_up", replaced):
-        assert leases.put_up_gate(entries, query, TOKEN, 2.0) == THEIRS
+    with mock.patch.object(ItemStore, "put_up", replaced):
+        assert leases.put_up_gate(entries, query, TOKEN, "me", 2.0) == THEIRS
 
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("backend", [DJANGO_REDIS, BACKENDS["django"][0]], ids=["django-redis", "django"])
-@pytest.mark.parametrize("has_gate", [False, True], ids=["gate and lease", "lease alone"])
+@pytest.mark.parametrize("taken", ["with the gate", "alone", "with a look at the guards"])
 def test_nobody_waits_for_himself_when_a_command_is_sent_again(
-    site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch, *, backend: str, has_gate: bool
+    site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch, *, backend: str, taken: str
 ) -> None:
     """A client with retries sends again what lost its reply, and then finds its own lease: it is ours all the same."""
     again = {"retry": redis.retry.Retry(redis.backoff.NoBackoff(), 1)}
@@ -321,14 +387,17 @@ def test_nobody_waits_for_himself_when_a_command_is_sent_again(
     entries = entries_of["default"]
     query = entries.query("P001")
     entries.look(query)
-    if has_gate:
+    if taken == "with a look at the guards":
+        assert [site.find(refresh=True).is_found for _ in range(2)] == [True, True]
+    elif taken == "alone":
         entries.open_gate(query)
+    calls = site.primary.calls()
     parse: Callable[..., Any] = redis.Redis.parse_response
     lost: list[str] = []
 
     def lose(self: Any, connection: Any, name: str, **options: Any) -> Any:
         answer = parse(self, connection, name, **options)
-        takes_the_lease = isinstance(self, redis.client.Pipeline) if has_gate else name in {"EVALSHA", "EVAL"}
+        takes_the_lease = isinstance(self, redis.client.Pipeline) if taken == "alone" else name in {"EVALSHA", "EVAL"}
         if takes_the_lease and not lost:
             lost.append(name)
             raise redis.ConnectionError("closed by the server")
@@ -336,9 +405,9 @@ def test_nobody_waits_for_himself_when_a_command_is_sent_again(
 
     monkeypatch.setattr(redis.Redis, "parse_response", lose)
     with mock.patch("catalog_fallback.flights.judge", side_effect=AssertionError("it waits for its own lease")):
-        assert site.find().is_found
+        assert site.find(refresh=True).is_found
     assert lost
-    assert site.primary.calls() == 1
+    assert site.primary.calls() == calls + 1
 
 
 @pytest.mark.django_db(transaction=True)
@@ -346,7 +415,7 @@ def test_a_lease_that_went_with_the_entry_is_not_deleted_again(site: Site, redis
     """By then it may be somebody else's."""
     site.cache_in(DJANGO_REDIS, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex[:8])
     site.say(found())
-    with mock.patch.object(Store, "delete") as delete:
+    with mock.patch.object(ItemStore, "delete") as delete:
         assert site.find().is_found
     assert delete.call_args_list == []
 

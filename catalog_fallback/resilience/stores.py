@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from catalog_fallback import clock
 from catalog_fallback.resilience.store import ProcessStore, Store
-from catalog_fallback.resilience.views import Reader, View, read
+from catalog_fallback.resilience.views import Reader, View, complete, keys_of
 
 #: After so many decisions in a row that the shared store could not help with, it is left alone for so many seconds.
 _DOUBTS, _PAUSE = 3, 5.0
@@ -31,6 +31,8 @@ class Stores:
         self.local = local if local is not None else ProcessStore()
         self._doubts = 0
         self._local_until = float("-inf")
+        #: The keys that were read last, and what they held, where that led to no other keys.
+        self._seen: tuple[Store, tuple[str, ...], Mapping[str, Any]] | None = None
 
     @property
     def now(self) -> Store:
@@ -40,8 +42,17 @@ class Stores:
 
     def read(self, guards: Sequence[Guarded], more: tuple[str, ...] = ()) -> View:
         """Read what all guards need to look, and the keys ``more``."""
-        store = self.now
-        return read(store, [guard.patterns(store) for guard in guards], more)
+        store, read_at = self.now, clock.monotonic()
+        readers = [guard.patterns(store) for guard in guards]
+        wanted = keys_of(readers, more)
+        found = store.get_many(wanted)
+        seen = self._seen
+        if seen is not None and seen[0] is store and seen[1] == wanted and seen[2] == found:
+            return View(store, seen[2], read_at)  # nothing has changed: all of it was followed, and is remembered
+        view = complete(View(store, found, read_at), readers, wanted)
+        if view.found is found:
+            self._seen = store, wanted, found
+        return view
 
     def readers(self, guards: Sequence[Guarded]) -> list[Reader]:
         """Return who reads the guards' state in the shared store."""

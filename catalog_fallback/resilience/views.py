@@ -57,8 +57,7 @@ def keys_of(readers: Sequence[Reader], more: tuple[str, ...] = ()) -> tuple[str,
 
 def complete(view: View, readers: Sequence[Reader], asked: tuple[str, ...]) -> View:
     """Return the view with all that ``readers`` need, where the keys ``asked`` were not enough."""
-    found = dict(view.found)
-    _read_on(view.store, readers, found, set(asked))
+    found = _followed(view, readers, asked)
     for reader in readers:
         reader.remember(found)
     return View(view.store, found, view.read_at)
@@ -69,12 +68,14 @@ def are_all(readers: Sequence[Reader], found: Mapping[str, Any], keys: Collectio
     return all(key in keys for reader in readers for key in reader.more_keys(found))
 
 
-def _read_on(store: Store, readers: Sequence[Reader], found: dict[str, Any], asked: set[str]) -> None:
-    """Where something has changed since the last read, follow where it leads."""
+def _followed(view: View, readers: Sequence[Reader], asked: tuple[str, ...]) -> Mapping[str, Any]:
+    """Where something has changed since the last read, follow where it leads; else return the very same mapping."""
+    found, known = view.found, set(asked)
     for _ in range(_MAX_STEPS):
         keys = chain.from_iterable(reader.more_keys(found) for reader in readers)
-        wanted = tuple(dict.fromkeys(key for key in keys if key not in asked))
+        wanted = tuple(dict.fromkeys(key for key in keys if key not in known))
         if not wanted:
-            return
-        found.update(store.get_many(wanted))
-        asked.update(wanted)
+            break
+        found = {**found, **view.store.get_many(wanted)}
+        known.update(wanted)
+    return found

@@ -58,14 +58,25 @@ class DeadlineResponse(http.client.HTTPResponse):
             assert_header_parsing(self.msg)
         except HeaderParsingError as error:
             raise MalformedHead("malformed header line") from error
-        codings = self.msg.get_all("transfer-encoding", [])
+        codings, lengths = self._framing()
         if codings and (len(codings) > 1 or not self.chunked):
             raise MalformedHead("a transfer coding that was not asked for")
-        lengths = {part.strip() for line in self.msg.get_all("content-length", []) for part in line.split(",")}
         if codings and lengths:
             raise MalformedHead("a length beside a transfer coding")
         if len(lengths) > 1 or not all(_is_length(length) for length in lengths):
             raise MalformedHead("more than one length, or one that is no number")
+
+    def _framing(self) -> tuple[list[str], set[str]]:
+        """Return all that the head says of transfer codings, and of the body's length."""
+        codings: list[str] = []
+        lengths: set[str] = set()
+        for name, value in self.msg.items():
+            match name.lower():
+                case "transfer-encoding":
+                    codings.append(value)
+                case "content-length":
+                    lengths.update(part.strip() for part in value.split(","))
+        return codings, lengths
 
     def _read_next_chunk_size(self) -> int:
         """Read the size of the next chunk; http.client would also take "+d", "0xd" and "0_d" for a number."""

@@ -10,9 +10,10 @@ import requests
 
 from catalog_fallback.configuration import SourceConfig
 from catalog_fallback.results import NoReply, Reply, Request
-from catalog_fallback.sources import failures, request_parts
+from catalog_fallback.sources import failures
 from catalog_fallback.sources.deadline import Deadline
-from catalog_fallback.sources.pooled_adapter import PlainSession
+from catalog_fallback.sources.pooled_adapter import PlainSession, merged
+from catalog_fallback.sources.request_parts import RequestParts
 
 _CHUNK = 65_536
 #: The content codings that are undone, because they are asked for; a body in any other is taken as it is.
@@ -27,6 +28,7 @@ class HTTPTransport:
 
     def __init__(self, config: SourceConfig) -> None:
         self._config = config
+        self._requests = RequestParts(config)
         #: By process ID, because connections must not be shared over a fork.
         self._sessions: dict[int, PlainSession] = {}
 
@@ -39,7 +41,7 @@ class HTTPTransport:
         if timeout <= 0:
             return NoReply("timeout")
         deadline = Deadline(timeout, self._config.connect_timeout)
-        prepared = request_parts.prepare(request, self._config)
+        prepared = self._requests.prepare(request)
         session = self._session(request.url)
         try:
             # What the session itself would add (redirects, cookies, hooks) is not wanted here.
@@ -71,9 +73,10 @@ class HTTPTransport:
         return session
 
     def _complete(self, response: requests.Response, deadline: Deadline) -> Reply | NoReply:
-        status, headers = response.status_code, dict(response.headers.lower_items())
+        status, headers = response.status_code, {name.lower(): value for name, value in merged(response.headers)}
         try:
-            body = b"".join(_limited(_pieces(response), self._config.max_bytes, deadline))
+            pieces = _pieces(response.raw, headers.get("content-encoding", ""))
+            body = b"".join(_limited(pieces, self._config.max_bytes, deadline))
         except failures.NETWORK_ERRORS as error:
             reason = failures.in_the_body(error)
             return Reply(status, headers) if _says_enough(status) and reason != "timeout" else NoReply(reason)
@@ -99,13 +102,13 @@ def _limited(pieces: Iterator[bytes], max_bytes: int, deadline: Deadline) -> Ite
         yield piece
 
 
-def _pieces(response: requests.Response) -> Iterator[bytes]:
+def _pieces(raw: Any, codings: str) -> Iterator[bytes]:
     """Yield the body, unpacked, in bounded pieces; raise when it ends early."""
-    raw = response.raw
-    codings = {coding.strip().lower() for coding in response.headers.get("content-encoding", "").split(",")}
-    is_coded = codings <= _CODINGS
+    is_coded = {coding.strip().lower() for coding in codings.split(",")} <= _CODINGS
     while piece := raw.read1(_CHUNK, decode_content=is_coded):
         yield piece
+        if not codings and raw.length_remaining == 0:
+            return
     if is_coded and not _is_unpacked(raw):
         raise failures.CutBody
 

@@ -6,6 +6,7 @@ that is too deep to keep or show, lone surrogates, and two values for one of the
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import re
@@ -34,16 +35,21 @@ def decode(body: bytes, unique: Collection[str] = UNIQUE_NAMES) -> Any:
     """Return the value of a JSON body, or ``INVALID_JSON``. ``unique``: names that no object may hold twice."""
     try:
         text = body.decode("utf-8-sig")
-        value = json.loads(
-            text,
-            parse_int=_bounded_int,
-            parse_float=_finite_float,
-            parse_constant=_refuse,
-            object_pairs_hook=_object_with_unique(unique),
-        )
+        value = _decoder(frozenset(unique)).decode(text)
     except (ValueError, RecursionError):
         return INVALID_JSON
     return INVALID_JSON if _is_deep(text, value) or _has_lone_surrogates(text, value) else value
+
+
+@functools.lru_cache(maxsize=64)
+def _decoder(unique: frozenset[str]) -> json.JSONDecoder:
+    """Making one costs as much as decoding a small body; threads may share it."""
+    return json.JSONDecoder(
+        parse_int=_bounded_int,
+        parse_float=_finite_float,
+        parse_constant=_refuse,
+        object_pairs_hook=_object_with_unique(unique),
+    )
 
 
 def _bounded_int(digits: str) -> int:

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import functools
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from http.cookiejar import DefaultCookiePolicy
 from typing import Any
 
 import requests
 import requests.certs
 from requests.adapters import HTTPAdapter
-from requests.structures import CaseInsensitiveDict
+from requests.cookies import RequestsCookieJar
+from urllib3 import HTTPHeaderDict
 from urllib3.util.ssl_ import create_urllib3_context
 
 from catalog_fallback.sources import url_shape
 from catalog_fallback.sources.deadline_connection import POOL_CLASSES
+from catalog_fallback.sources.request_parts import PlainRequest
 
 
 class PooledAdapter(HTTPAdapter):
@@ -50,7 +53,7 @@ class PooledAdapter(HTTPAdapter):
         """Find the pool; a source nearly always asks the server that it asked before."""
         if proxies:
             return super().get_connection_with_tls_context(request, verify, proxies, cert)
-        server = url_shape.split(request.url)[0]
+        server = request.server if isinstance(request, PlainRequest) else url_shape.split(request.url)[0]
         last, pool = self._last
         if server != last:
             pool = super().get_connection_with_tls_context(request, verify, proxies, cert)
@@ -66,11 +69,7 @@ class PooledAdapter(HTTPAdapter):
 
     def build_response(self, req: Any, resp: Any) -> requests.Response:
         """Make what we read of a response: no cookies, no guess at the encoding."""
-        response = requests.Response()
-        response.status_code, response.reason = resp.status, resp.reason
-        response.headers = CaseInsensitiveDict(resp.headers)
-        response.raw, response.request, response.url = resp, req, req.url
-        return response
+        return _PlainResponse(req, resp)
 
     def close(self) -> None:
         """Close the pools, and forget which was used last."""
@@ -89,6 +88,30 @@ class PooledAdapter(HTTPAdapter):
 
     def _tls_context(self) -> ssl.SSLContext:
         return _context_of(self._authorities or requests.certs.where())  # type: ignore[attr-defined]
+
+
+class _PlainResponse(requests.Response):
+    """A response without a cookie jar, whose headers stay as urllib3 has read them."""
+
+    def __init__(self, request: Any, raw: Any) -> None:
+        self._content = False  # type: ignore[assignment]  # as requests has it
+        self._content_consumed = False
+        self._next = None
+        self.status_code, self.reason, self.headers = raw.status, raw.reason, raw.headers
+        self.raw, self.request, self.url = raw, request, request.url
+        self.encoding = None
+        self.history = []
+        self.elapsed = timedelta(0)
+
+    @property
+    def cookies(self) -> RequestsCookieJar:  # type: ignore[override]
+        """Nothing is kept of them."""
+        return RequestsCookieJar()
+
+
+def merged(headers: Mapping[str, str]) -> Iterable[tuple[str, str]]:
+    """Return names and values of a response's headers; what was sent in several lines is one."""
+    return headers.itermerged() if isinstance(headers, HTTPHeaderDict) else headers.items()
 
 
 class PlainSession(requests.Session):

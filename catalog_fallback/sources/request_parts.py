@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
 import requests
-from requests.hooks import default_hooks
 from requests.structures import CaseInsensitiveDict
 
 import catalog_fallback
@@ -19,37 +18,79 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
-def prepare(request: Request, config: SourceConfig) -> requests.PreparedRequest:
-    """Return what will be sent. The site's HEADERS win over those of the adapter, and they over the defaults.
+class PlainRequest(requests.PreparedRequest):
+    """A GET without a body. ``server`` and ``path_url`` are the two parts of its URL, which was looked through once."""
 
-    Raises ValueError for a URL that is not plain or leads to another server than the source's own URL, and for a header
-    that cannot be sent. What a callable in HEADERS raises is passed on.
-    """
-    prepared = requests.PreparedRequest()
-    prepared.method = "GET"
-    prepared.url = _url(request, config)
-    prepared.headers = _headers(request, config)
-    prepared.hooks = default_hooks()
-    return prepared
+    path_url = ""
 
-
-def _url(request: Request, config: SourceConfig) -> str:
-    url = request.url
-    if request.params:
-        query = urlencode(request.params, quote_via=quote, safe="")
-        url = f"{url}{'&' if '?' in url else '?'}{query}"
-    server, _ = url_shape.split(url)
-    if config.url is not None and url_shape.origin_of(server) != url_shape.origin_of(config.url):
-        raise ValueError(f"source {config.alias!r} may be asked only at the server of its own URL")
-    return url
+    def __init__(self, server: str, target: str, headers: CaseInsensitiveDict[str]) -> None:
+        super().__init__()
+        self.method = "GET"
+        self.url = server + target
+        self.headers = headers
+        self.server = server
+        self.path_url = target if target.startswith("/") else f"/{target}"
 
 
-def _headers(request: Request, config: SourceConfig) -> CaseInsensitiveDict[str]:
-    headers: CaseInsensitiveDict[str] = CaseInsensitiveDict()
+class _Headers(CaseInsensitiveDict[str]):
+    """Those of a source's requests, which are the same for all of them unless the site computes some."""
+
+    def copy(self) -> dict[str, str]:  # type: ignore[override]
+        """What urllib3 sends is a copy of its own: a plain dict is enough for it."""
+        return dict(self.items())
+
+
+class RequestParts:
+    """Makes the requests of one source."""
+
+    def __init__(self, config: SourceConfig) -> None:
+        self._config = config
+        #: The server that was asked last, and may be.
+        self._server = ""
+        #: What an adapter wanted to send last, and the headers that this came to.
+        self._sent: tuple[Mapping[str, HeaderValue], _Headers] | None = None
+
+    def prepare(self, request: Request) -> PlainRequest:
+        """Return what will be sent. The site's HEADERS win over those of the adapter, and they over the defaults.
+
+        Raises ValueError for a URL that is not plain or leads to another server than the source's own URL, and for a
+        header that cannot be sent. What a callable in HEADERS raises is passed on.
+        """
+        server, target = url_shape.split(_url(request))
+        if server != self._server:
+            self._check(server)
+            self._server = server
+        return PlainRequest(server, target, self._headers(request.headers))
+
+    def _check(self, server: str) -> None:
+        own = self._config.url
+        if own is not None and url_shape.origin_of(server) != url_shape.origin_of(own):
+            raise ValueError(f"source {self._config.alias!r} may be asked only at the server of its own URL")
+
+    def _headers(self, wanted: Mapping[str, HeaderValue]) -> _Headers:
+        """Return the headers, the same as last time where nobody has to be asked for one."""
+        sent = self._sent
+        if sent is not None and sent[0] == wanted:
+            return sent[1]
+        headers = _headers(wanted, self._config)
+        if not any(map(callable, (*wanted.values(), *self._config.headers.values()))):
+            self._sent = dict(wanted), headers
+        return headers
+
+
+def _url(request: Request) -> str:
+    if not request.params:
+        return request.url
+    query = urlencode(request.params, quote_via=quote, safe="")
+    return f"{request.url}{'&' if '?' in request.url else '?'}{query}"
+
+
+def _headers(wanted: Mapping[str, HeaderValue], config: SourceConfig) -> _Headers:
+    headers = _Headers()
     headers["User-Agent"] = user_agent(config.contact)
     headers["Accept"] = "application/json"
     headers["Accept-Encoding"] = "gzip, deflate"
-    _add(headers, request.headers, config.alias)
+    _add(headers, wanted, config.alias)
     _add(headers, config.headers, config.alias)
     return headers
 

@@ -301,6 +301,18 @@ def test_no_bytes_of_a_server_raise(loopback: Loopback, start: bytes, noise: byt
     assert isinstance(get(loopback), Reply | NoReply)
 
 
+def test_a_header_in_several_lines_is_one(loopback: Loopback) -> None:
+    """As HTTP has it (RFC 9110, 5.2); names are in lower case, whatever the server wrote."""
+    lines = [("X-A", "1"), ("x-a", "2"), ("Cache-Control", "max-age=5"), ("CACHE-CONTROL", "no-store")]
+    loopback.on_id("P001", wire.reply(200, b"{}", lines))
+    reply = get(loopback)
+    assert isinstance(reply, Reply)
+    assert {name: reply.headers[name] for name in ("x-a", "cache-control")} == {
+        "x-a": "1, 2",
+        "cache-control": "max-age=5, no-store",
+    }
+
+
 # --- what is sent ------------------------------------------------------------------------------------------------
 
 
@@ -334,6 +346,28 @@ def test_callable_headers_are_called_for_each_request(loopback: Loopback) -> Non
     for _ in range(2):
         transport.get(Request(loopback.url("/items/P001")), timeout=5)
     assert [received.header("Authorization") for received in loopback.requests] == ["first", "second"]
+    transport.close()
+
+
+def test_each_request_has_its_own_headers(loopback: Loopback) -> None:
+    """Those of the last one are used again only if the adapter wants the very same; what it computes is asked for."""
+    tokens = iter(["first", "second"])
+    computed: Any = {"X-A": lambda: next(tokens)}
+    transport = transport_for(loopback, headers={"X-Site": "shop"})
+    for wanted in ({"X-A": "one"}, {"X-A": "two"}, {"X-A": "two"}, {}, computed, computed):
+        transport.get(Request(loopback.url("/items/P001"), headers=wanted), timeout=5)
+    sent = [(received.header("X-A"), received.header("X-Site")) for received in loopback.requests]
+    assert sent == [(value, "shop") for value in ("one", "two", "two", None, "first", "second")]
+    transport.close()
+
+
+def test_what_an_adapter_changes_later_is_sent(loopback: Loopback) -> None:
+    """It may keep one dict of headers, and write into it."""
+    transport, wanted = transport_for(loopback), {"X-A": "one"}
+    for value in ("one", "two"):
+        wanted["X-A"] = value
+        transport.get(Request(loopback.url("/items/P001"), headers=wanted), timeout=5)
+    assert [received.header("X-A") for received in loopback.requests] == ["one", "two"]
     transport.close()
 
 
@@ -424,6 +458,17 @@ def test_a_url_that_leads_elsewhere_is_refused_before_any_call(loopback: Loopbac
         transport_for(loopback).get(Request(url.format(port=loopback.port)), timeout=5)
     assert "canary" not in str(caught.value)
     assert loopback.connections == 0
+
+
+def test_a_url_that_leads_elsewhere_is_refused_after_a_good_one_too(loopback: Loopback) -> None:
+    """The server that was asked last is no excuse."""
+    transport = transport_for(loopback)
+    assert isinstance(transport.get(Request(loopback.url("/items/P001")), timeout=5), Reply)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="only at the server"):
+            transport.get(Request(f"http://127.0.0.2:{loopback.port}/items/P001"), timeout=5)
+    assert loopback.calls() == 1
+    transport.close()
 
 
 def test_a_source_whose_own_url_names_no_server_is_asked_nowhere(loopback: Loopback) -> None:
@@ -540,6 +585,7 @@ def test_the_session_keeps_and_reads_nothing_by_itself(
     with PlainSession(None, 1) as session:
         session.get(loopback.origin, timeout=Deadline(5, 5))  # type: ignore[arg-type]  # as the transport does
         assert len(session.cookies) == 0
+        assert len(session.get(loopback.origin, timeout=Deadline(5, 5)).cookies) == 0  # type: ignore[arg-type]
     assert loopback.requests[0].header("Authorization") is None
 
 
