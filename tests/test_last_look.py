@@ -129,6 +129,17 @@ def fail(chain: Chain, times: int = 1) -> None:
         permit_of(chain.callers[0].guard).fail()
 
 
+def close_the_way(chain: Chain, kind: str) -> None:
+    """Let nobody call the only source any more."""
+    match kind:
+        case "open":
+            fail(chain, 2)
+        case "cooling_down":
+            exhaust(chain.callers[0].guard, kind)
+        case "isolated":
+            operating.isolate_source("default", "only")
+
+
 # --- one round trip -------------------------------------------------------------------------------------------------
 
 
@@ -235,13 +246,7 @@ def test_nothing_is_written_when_another_process_has_closed_the_way(
     shop: Shop, sent: Sent, other: Chain, kind: str
 ) -> None:
     """Nobody may be called, whatever was seen last: no gate, no lease, no record."""
-    match kind:
-        case "open":
-            fail(other, 2)
-        case "cooling_down":
-            exhaust(other.callers[0].guard, kind)
-        case "isolated":
-            operating.isolate_source("default", "only")
+    close_the_way(other, kind)
     sent()
     lookup = shop.find()
     assert lookup.state == "unavailable"
@@ -257,13 +262,7 @@ def test_nothing_is_written_when_another_process_has_closed_the_way(
 def test_no_lease_is_taken_when_another_process_has_closed_the_way(shop: Shop, other: Chain, kind: str) -> None:
     """Nor under a gate that stands; the entry stays, and whoever waits for this lookup is told."""
     shop.find_again()
-    match kind:
-        case "open":
-            fail(other, 2)
-        case "cooling_down":
-            exhaust(other.callers[0].guard, kind)
-        case "isolated":
-            operating.isolate_source("default", "only")
+    close_the_way(other, kind)
     lookup = shop.find_again()
     assert [attempt.called for attempt in lookup.trace] == [False]
     assert not shop.has_lease()
