@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TypeVar, overload
 
 from catalog_fallback import refresh_ahead
 from catalog_fallback.cache import entries_of
 from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.misses import Misses
 from catalog_fallback.queries import Query
 from catalog_fallback.resilience.time_budget import Deadline
@@ -40,6 +42,9 @@ def past_deadline(query: Query) -> Lookup:
     return Lookup(query.item_id, query.catalog.alias, State.UNAVAILABLE, "deadline")
 
 
+T = TypeVar("T")
+
+
 class Lookups(dict[str, Lookup]):
     """Lookups by ID in its normal form, in the order asked; an ID as it was typed finds its lookup too."""
 
@@ -48,7 +53,27 @@ class Lookups(dict[str, Lookup]):
         self._catalog = catalog
 
     def __missing__(self, item_id: str) -> Lookup:
-        clean_id = self._catalog.clean_id(item_id)
-        if clean_id == item_id or clean_id not in self:
+        lookup = self._as_it_was_typed(item_id)
+        if lookup is None:
             raise KeyError(item_id)
-        return self[clean_id]
+        return lookup
+
+    def __contains__(self, item_id: object) -> bool:
+        return super().__contains__(item_id) or self._as_it_was_typed(item_id) is not None
+
+    @overload
+    def get(self, item_id: str, default: None = None, /) -> Lookup | None: ...
+    @overload
+    def get(self, item_id: str, default: Lookup | T, /) -> Lookup | T: ...
+    def get(self, item_id: str, default: object = None, /) -> object:
+        """Return the lookup of an ID, however it was typed, else the default."""
+        found = super().get(item_id) or self._as_it_was_typed(item_id)
+        return default if found is None else found
+
+    def _as_it_was_typed(self, item_id: object) -> Lookup | None:
+        if not isinstance(item_id, str):
+            return None
+        try:
+            return super().get(self._catalog.clean_id(item_id))
+        except InvalidItemID:
+            return None

@@ -42,6 +42,10 @@ _REASON = re.compile(r"[a-z0-9_]{1,64}")
 _OWN_ADAPTERS = "catalog_fallback.sources."
 
 
+class BadAdapter(TypeError):
+    """An adapter of the site's own has brought what nobody can use; the message names types, and no values."""
+
+
 class Answer(NamedTuple):
     """What one source said of one item: its attempts, of which the last counts, and what the reply allows."""
 
@@ -186,7 +190,7 @@ class Caller:
         """The last net below every adapter: a verdict it is, and a found item is the one that was asked for."""
         if not isinstance(verdict, Verdict):
             kind = type(self.source).__name__
-            raise TypeError(f"{kind}.parse() has to return a Verdict, not {type(verdict).__name__}.")
+            raise BadAdapter(f"{kind}.parse() has to return a Verdict, not {type(verdict).__name__}.")
         _check_verdict(verdict)
         if verdict.outcome is not Outcome.FOUND:
             return verdict
@@ -207,7 +211,7 @@ def _checked(reply: object) -> Reply | NoReply:
             return reply
     elif isinstance(reply, NoReply) and isinstance(reply.reason, str) and _REASON.fullmatch(reply.reason):
         return reply
-    raise TypeError("fetch() has to return a Reply with text in its headers, or a NoReply with a reason")
+    raise BadAdapter("fetch() has to return a Reply with text in its headers, or a NoReply with a reason")
 
 
 def _check_verdict(verdict: Verdict) -> None:
@@ -216,7 +220,7 @@ def _check_verdict(verdict: Verdict) -> None:
     is_wait = wait is None or (isinstance(wait, (int, float)) and math.isfinite(wait) and wait >= 0)
     is_reason = isinstance(verdict.reason, str) and _REASON.fullmatch(verdict.reason) is not None
     if not (isinstance(verdict.outcome, Outcome) and is_reason and is_wait):
-        raise TypeError("a Verdict needs an Outcome, a reason in lower case, and seconds or None as retry_after")
+        raise BadAdapter("a Verdict needs an Outcome, a reason in lower case, and seconds or None as retry_after")
 
 
 def _is_our_own(source: Source) -> bool:
@@ -242,8 +246,13 @@ def _weightiest(verdicts: Sequence[Verdict]) -> Verdict:
 
 
 def without_message(error: Exception) -> tuple[type[Exception], Exception, TracebackType | None]:
-    """Return kind and place of an error: its message, and what is behind it, may quote the URL, a header or a body."""
+    """Return kind and place of an error: its message, and what is behind it, may quote the URL, a header or a body.
+
+    What this package says of an adapter quotes nothing, and is told.
+    """
     kind = type(error)
+    if kind is BadAdapter:
+        return kind, error, error.__traceback__
     namesake = type(kind.__name__, (Exception,), {"__module__": kind.__module__, "__qualname__": kind.__qualname__})
     return namesake, namesake("(the message may hold secrets and is not logged)"), error.__traceback__
 

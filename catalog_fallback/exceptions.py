@@ -51,7 +51,13 @@ class UnknownCatalog(CatalogError, LookupError):
 
 
 class ItemNotFound(CatalogError, LookupError):
-    """Every source of the catalog said that it has no such item."""
+    """Every source of the catalog said that it has no such item. ``reason`` is that of the lookup."""
+
+    def __init__(self, message: str, *, reason: str = "", catalog: str = "", item_id: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.catalog = catalog
+        self.item_id = item_id
 
 
 class ItemStopped(CatalogError):
@@ -74,7 +80,20 @@ class _HasRetryAfter(CatalogError):
 
 
 class ItemUnavailable(_HasRetryAfter):
-    """It could not be found out whether the item exists."""
+    """It could not be found out whether the item exists. ``reason`` is that of the lookup."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        catalog: str = "",
+        item_id: str = "",
+        reason: str = "",
+    ) -> None:
+        super().__init__(message, retry_after=retry_after, catalog=catalog)
+        self.item_id = item_id
+        self.reason = reason
 
 
 class InvalidationFailed(CatalogError):

@@ -10,8 +10,8 @@ the lookups of the request, which the browser's developer tools draw.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -25,6 +25,7 @@ from catalog_fallback import stop_list
 from catalog_fallback.exceptions import CallRejected, ItemNotFound, ItemStopped, ItemUnavailable
 from catalog_fallback.problems import PROBLEMS, problem, stopped_status, unavailable_status
 from catalog_fallback.recording import Considered, Finished, Recording, seconds_of
+from catalog_fallback.results import State
 
 TEMPLATE = "catalog_fallback/problem.html"
 _HTML = "text/html"
@@ -37,6 +38,7 @@ class _Told:
     name: str
     status: int
     retry_after: float | None = None
+    members: Mapping[str, str] = field(default_factory=dict)
 
 
 class CatalogErrorMiddleware:
@@ -59,7 +61,7 @@ class CatalogErrorMiddleware:
         told = _told(exception)
         if told is None:
             return None
-        response = problem(told.name, status=told.status, retry_after=told.retry_after)
+        response = problem(told.name, status=told.status, retry_after=told.retry_after, **told.members)
         if _wants_page(request):
             page = render(request, TEMPLATE, {"name": told.name, "title": PROBLEMS[told.name].title})
             response.content = page.content
@@ -71,16 +73,27 @@ class CatalogErrorMiddleware:
 def _told(exception: Exception) -> _Told | None:
     match exception:
         case ItemNotFound():
-            return _Told("not_found", 404)
+            return _Told("not_found", 404, members=_members(exception, State.NOT_FOUND, exception.reason))
         case ItemStopped():
             reason = exception.reason or stop_list.reason_of(exception.catalog, exception.item_id)
-            return _Told("stopped", stopped_status(reason))
+            members = _members(exception, State.STOPPED, "stopped")
+            return _Told(
+                "stopped", stopped_status(reason), members={**members, "stop_reason": reason} if reason else members
+            )
         case ItemUnavailable():
-            return _Told("unavailable", unavailable_status(exception.catalog), exception.retry_after)
+            members = _members(exception, State.UNAVAILABLE, exception.reason)
+            return _Told("unavailable", unavailable_status(exception.catalog), exception.retry_after, members)
         case CallRejected():
             return _Told("call_rejected", unavailable_status(exception.catalog), exception.retry_after)
         case _:
             return None
+
+
+def _members(exception: ItemNotFound | ItemStopped | ItemUnavailable, state: State, reason: str) -> dict[str, str]:
+    """Say of which item it is, as the item view does, where the exception knows."""
+    if not exception.item_id:
+        return {}
+    return {"item_id": exception.item_id, "catalog": exception.catalog, "state": str(state), "reason": reason}
 
 
 def _wants_page(request: HttpRequest) -> bool:

@@ -94,6 +94,17 @@ def test_a_verdict_that_is_none(verdict: Any) -> None:
         assert (lookup.state, lookup.reason) == ("unavailable", "source_error")
 
 
+def test_what_is_wrong_with_an_adapter_is_told_in_words(caplog: pytest.LogCaptureFixture) -> None:
+    """Ours quote nothing, so they are in the log; what the adapter itself raises may hold a secret, and is not."""
+    _says["verdict"] = {"id": "P001"}
+    find_item("P001")
+    assert "Says.parse() has to return a Verdict, not dict." in caplog.text
+    caplog.clear()
+    _says["verdict"] = Verdict(Outcome.FOUND, "ok", Breaks())
+    find_item("P001")
+    assert "the message may hold secrets" in caplog.text
+
+
 @pytest.mark.parametrize(
     "reply",
     [

@@ -66,6 +66,22 @@ def test_the_order_is_the_one_asked_for_and_duplicates_are_folded(site: Site) ->
     assert sorted(Any_.asked) == ["P001", "P003", "P005", "P009"]
 
 
+def test_an_id_as_it_was_typed_finds_its_lookup(site: Site) -> None:
+    """By each way in which a dict is asked; it has the normal form alone among its keys."""
+    ask_any(site, NORMALIZE_ID=str.upper)
+    found = services.find_items(["p001", "P002"])
+    assert list(found) == ["P001", "P002"]
+    for item_id in ("p001", "P001"):
+        assert found[item_id] is found.get(item_id) is found["P001"]
+        assert item_id in found
+    for item_id in ("p003", "no ID", "", 7, None):
+        assert item_id not in found
+        assert found.get(item_id) is None  # type: ignore[call-overload]
+        assert found.get(item_id, "none") == "none"  # type: ignore[call-overload]
+        with pytest.raises(KeyError):
+            found[item_id]  # type: ignore[index]
+
+
 def test_nothing_asked_is_nothing_answered(site: Site) -> None:
     """And nothing is read."""
     shelf = on_shelf(site)

@@ -145,6 +145,24 @@ def test_not_stopped_any_more(get: Get) -> None:
     assert get(looking_up("P002")).status_code == 410
 
 
+LOOKUPS: dict[str, tuple[State, str, dict[str, str]]] = {
+    "not found": (State.NOT_FOUND, "all_not_found", {}),
+    "unavailable": (State.UNAVAILABLE, "incomplete_search", {}),
+    "stopped": (State.STOPPED, "stopped", {"stop_reason": "legal"}),
+}
+
+
+@pytest.mark.parametrize("case", LOOKUPS)
+def test_programs_learn_which_item_it_is(get: Get, case: str) -> None:
+    """The members are those of the item view."""
+    state, reason, more = LOOKUPS[case]
+    if state is State.STOPPED:
+        services.stop_item("P001", reason="legal")
+    told = get(Lookup("P001", "default", state, reason).raise_for_state, accept="application/json").json()
+    known = {name: value for name, value in told.items() if name not in {"type", "title", "status"}}
+    assert known == {"item_id": "P001", "catalog": "default", "state": str(state), "reason": reason, **more}
+
+
 def test_the_states_of_a_real_lookup(get: Get) -> None:
     """Not found, and unavailable with the status of its own catalog."""
     assert get(lambda: services.find_item("P404").raise_for_state()).status_code == 404

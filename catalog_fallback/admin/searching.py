@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 from catalog_fallback import conf
 from catalog_fallback.exceptions import InvalidItemID
 from catalog_fallback.models import StoppedItem
+from catalog_fallback.sources.identifiers import squeezed
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -55,7 +57,8 @@ class CappedPaginator(_Paginator):
 def matching(rows: QuerySet[StoppedItem], term: str) -> QuerySet[StoppedItem]:
     """Return the rows whose ID is the term or begins with it, the shortest ID first.
 
-    The term may be written in any way that a catalog's NORMALIZE_ID understands ("978-4-00-310101-8").
+    The term may be written in any way that a catalog's NORMALIZE_ID understands ("978-4-00-310101-8"); of an ID that is
+    not whole, only dashes and blanks are left out.
     """
     forms = [form for form in _forms(term) if rows.filter(_begins_with(form)).order_by().exists()]
     if not forms:
@@ -67,8 +70,10 @@ def matching(rows: QuerySet[StoppedItem], term: str) -> QuerySet[StoppedItem]:
 
 
 def _forms(term: str) -> set[str]:
-    """The term as it was typed, and in the normal form of every catalog that takes it for an ID."""
+    """The term as it was typed, without dashes, and in the normal form of every catalog that takes it for an ID."""
     forms = {term.strip()}
+    with suppress(InvalidItemID):
+        forms.add(squeezed(term))
     for catalog in conf.catalogs().values():
         try:
             forms.add(catalog.clean_id(term.strip()))

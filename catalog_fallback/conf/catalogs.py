@@ -28,6 +28,7 @@ from catalog_fallback.conf.values import (
     text,
 )
 from catalog_fallback.configuration import CatalogConfig
+from catalog_fallback.sources import identifiers
 
 CATALOG_KEYS: Mapping[str, Reader] = {
     "SOURCES": as_it_is,
@@ -69,6 +70,7 @@ def read_catalog(alias: str, raw: object, place: Place) -> CatalogConfig | None:
         ordered = _ordered(raw, sources, own)
         if given is not None and not own.has_errors:
             _check_caches(alias, given, own)
+            _check_requirement(given.get("normalize_id"), own.at("NORMALIZE_ID"))
             given = _resolved(given, ordered, own)
     place.complaints.extend(own.complaints)
     return None if own.has_errors or given is None else CatalogConfig(alias=alias, **given)
@@ -143,6 +145,11 @@ def _resolved(given: dict[str, Any], sources: list[ParsedSource], place: Place) 
         "required_vary": _union(enabled, lambda source: source.config.required_vary),
         "needs_language": any(source.config.needs_language for source in enabled),
     }
+
+
+def _check_requirement(normalize_id: object, place: Place) -> None:
+    if normalize_id is identifiers.isbn13 and (missing := identifiers.missing_extra()) is not None:
+        place.complain("E020", f"cannot work here: {missing}.", "Install what it names.")
 
 
 def _check_caches(alias: str, given: Mapping[str, Any], place: Place) -> None:

@@ -33,7 +33,7 @@ def breaker(value: object, place: Place) -> BreakerConfig | None:
     """Read BREAKER: None, or a dict that is merged over the defaults."""
     if value is None:
         return None
-    given = keys(value, place, BREAKER_KEYS)
+    given = keys(value, place, BREAKER_KEYS, is_optional=True)
     if given is None:
         return None
     config = BreakerConfig(**given)
@@ -52,7 +52,7 @@ def rate_limit(value: object, place: Place) -> RateLimitConfig | None:
     """Read RATE_LIMIT: None, or a dict with both keys."""
     if value is None:
         return None
-    given = keys(value, place, RATE_LIMIT_KEYS)
+    given = keys(value, place, RATE_LIMIT_KEYS, is_optional=True)
     if given is None:
         return None
     missing = [name for name in RATE_LIMIT_KEYS if name.lower() not in given]

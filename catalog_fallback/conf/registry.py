@@ -34,12 +34,21 @@ def parse(raw: object) -> tuple[dict[str, CatalogConfig], list[Complaint]]:
     if raw is None or raw == {}:
         place.complain("E001", "is not set." if raw is None else "holds no catalog.", f"Set it to {_EXAMPLE}.")
         return {}, place.complaints
+    if _has_no_alias(raw):
+        place.complain("E001", "holds a catalog's own keys, and no alias around them.", f"Set it to {_EXAMPLE}.")
+        return {}, place.complaints
     found = {}
     for alias, settings_of_one in table(raw, place, f"a dict, as in {_EXAMPLE}").items():
         config = read_catalog(str(alias), settings_of_one, place.at(alias))
         if is_slug(alias, place) and config is not None:
             found[alias] = config
     return found, place.complaints
+
+
+def _has_no_alias(raw: object) -> bool:
+    """Whether the settings of one catalog stand where a dict of catalogs has to be."""
+    sources = raw.get("SOURCES") if isinstance(raw, Mapping) else None
+    return isinstance(sources, Mapping) and "SOURCES" not in sources
 
 
 def configured() -> object:

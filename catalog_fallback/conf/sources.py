@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from catalog_fallback.conf import paths, source_values
-from catalog_fallback.conf.complaints import Place, did_you_mean
+from catalog_fallback.conf.complaints import Place, did_you_mean, shown
 from catalog_fallback.conf.guards import breaker, rate_limit
 from catalog_fallback.conf.values import Reader, as_it_is, boolean, count, duration, keys, secret
 from catalog_fallback.configuration import DEFAULT_BACKEND, SourceConfig
@@ -65,6 +65,10 @@ def read_source(alias: str, raw: object, place: Place, inherited: Inherited) -> 
     config = None
     if backend is not None and (missing := backend.missing_requirement()) is not None:
         own.at("BACKEND").complain("E020", f"cannot work here: {missing}.", "Install what it names.")
+    if backend is not None and backend.parse is Source.parse:
+        own.at("BACKEND").complain(
+            "E007", f"is {shown(path)}, which has no parse().", "Define it: it says what a reply means."
+        )
     if backend is not None and given is not None:
         given = {"respect_cache_control": inherited.respect_cache_control, **given, "backend": path}
         config = _configuration(alias, given, inherited, backend)

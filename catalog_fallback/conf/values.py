@@ -135,13 +135,16 @@ def table(value: object, place: Place, expected: str) -> Mapping[Any, object]:
     return {}
 
 
-def keys(value: object, place: Place, readers: Mapping[str, Reader]) -> dict[str, Any] | None:
+def keys(
+    value: object, place: Place, readers: Mapping[str, Reader], *, is_optional: bool = False
+) -> dict[str, Any] | None:
     """Read a dict by a table of keys: what was read of the keys that were given, their names in lower case.
 
-    Other keys are errors, with "did you mean". None when anything in the dict is wrong.
+    ``is_optional``: None would do as well, and has been looked for. Other keys are errors, with "did you mean". None
+    when anything in the dict is wrong.
     """
     own = place.apart()
-    given = table(value, own, f"a dict with keys of {', '.join(readers)}")
+    given = table(value, own, f"{'None or ' if is_optional else ''}a dict with keys of {', '.join(readers)}")
     for key in given:
         if not isinstance(key, str) or key not in readers:
             own.at(key).complain("E002", "is not a known key.", did_you_mean(key, readers))

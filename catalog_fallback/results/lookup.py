@@ -155,12 +155,13 @@ class Lookup(_Fields):
         if self.state is State.FOUND and self.item is not None:
             return self.item
         where = f"{self.item_id!r} in catalog {self.catalog!r}"
+        what: dict[str, Any] = {"catalog": self.catalog, "item_id": self.item_id}
         if self.state is State.NOT_FOUND:
-            raise ItemNotFound(f"No source has item {where}.")
+            raise ItemNotFound(f"No source has item {where}.", reason=self.reason, **what)
         if self.state is State.STOPPED:
-            raise ItemStopped(f"Item {where} is stopped.", catalog=self.catalog, item_id=self.item_id)
+            raise ItemStopped(f"Item {where} is stopped.", **what)
         message = f"Could not find out about item {where}: {self.reason}."
-        raise ItemUnavailable(message, retry_after=self.retry_after, catalog=self.catalog)
+        raise ItemUnavailable(message, retry_after=self.retry_after, reason=self.reason, **what)
 
     def as_dict(self) -> dict[str, Any]:
         """The lookup as JSON-ready values; moments in ISO 8601."""

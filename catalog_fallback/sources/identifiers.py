@@ -39,7 +39,7 @@ def isbn13(item_id: str) -> str:
 
     A two- or five-digit add-on behind the bar code is cut off. Needs the extra ``books``.
     """
-    number = _ISBN_LABEL.sub("", _squeezed(item_id).upper(), count=1)
+    number = _ISBN_LABEL.sub("", squeezed(item_id).upper(), count=1)
     if _ADD_ON.fullmatch(number) is not None:
         number = number[:13]
     isbn = _stdnum_isbn()
@@ -64,7 +64,7 @@ def gtin14(item_id: str) -> str:
 
     A wrong check digit is no reason to refuse: such codes are in use, and in the catalogs.
     """
-    number = _squeezed(item_id)
+    number = squeezed(item_id)
     if _GTIN.fullmatch(number) is None or not number.strip("0"):
         text = gettext_noop("{item_id} is no barcode: it needs 8, 12, 13 or 14 digits that are not all zero.")
         raise InvalidItemID(text, item_id=_shown(item_id))
@@ -112,7 +112,8 @@ def _string(item_id: object) -> str:
     return item_id
 
 
-def _squeezed(item_id: str) -> str:
+def squeezed(item_id: str) -> str:
+    """Return what was typed without dashes, blanks and invisible characters, with full-width digits in ASCII."""
     return "".join(_string(item_id).translate(_CLEANED).split())
 
 

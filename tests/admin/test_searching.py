@@ -47,6 +47,8 @@ class TestFound:
             pytest.param("q=+P001-B+", ["P001-B"], id="blanks"),
             pytest.param("q=P00", ["P001", "P001-B", "P0011", "P002"], id="prefix"),
             pytest.param("q=p+002", ["P002"], id="another-spelling"),
+            pytest.param("q=P-00+1", ["P001", "P001-B", "P0011"], id="how-it-begins-with-dashes"),
+            pytest.param("q=%E2%80%93", [], id="nothing-but-a-dash"),
             pytest.param("q=001", [], id="not-the-middle"),
             pytest.param("q=P_01", [], id="no-wildcard"),
             pytest.param("q=%25", [], id="no-percent"),

@@ -88,5 +88,9 @@ class Pretend(Plain):
     is_simulated = True
 
 
+class Speechless(Source):
+    """Says nothing of what a reply means."""
+
+
 class NoSource:
     """Is no source."""

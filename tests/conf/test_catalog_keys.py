@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import sys
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -191,6 +192,7 @@ def test_a_key_that_resembles_nothing_lists_the_known_ones(key: object) -> None:
     [
         (None, "E001", "is not set"),
         ({}, "E001", "holds no catalog"),
+        ({"SOURCES": {"a": {"URL": "https://a.example.com/{id}"}}, "TTL": 60}, "E001", "no alias around them"),
         ([], "E003", "is a list of length 0"),
         (SECRET, "E003", "is a str of length 20"),
         ({"default": None}, "E003", "is None"),
@@ -199,7 +201,18 @@ def test_a_key_that_resembles_nothing_lists_the_known_ones(key: object) -> None:
         ({"default": {"SOURCES": [SECRET]}}, "E003", "is a list of length 1"),
         ({"default": {"SOURCES": {"primary": SECRET}}}, "E003", "is a str of length 20"),
     ],
-    ids=["unset", "empty", "list", "str", "none", "no-sources", "empty-sources", "listed-sources", "source-str"],
+    ids=[
+        "unset",
+        "empty",
+        "no-alias",
+        "list",
+        "str",
+        "none",
+        "no-sources",
+        "empty-sources",
+        "listed-sources",
+        "source-str",
+    ],
 )
 def test_a_wrong_shape_is_one_clear_complaint(raw: object, check_id: str, words: str) -> None:
     """A setting that is no dict of dicts says so, without showing what it holds."""
@@ -208,6 +221,22 @@ def test_a_wrong_shape_is_one_clear_complaint(raw: object, check_id: str, words:
     assert words in complaint.message
     assert complaint.hint
     assert SECRET not in str(complaint)
+
+
+def test_a_catalog_may_be_named_like_a_key() -> None:
+    """Only a dict of sources there means that the alias is missing."""
+    catalogs, complaints = conf.parse({"SOURCES": {"SOURCES": {"a": {"URL": "https://a.example.com/{id}"}}}})
+    assert (list(catalogs), complaints) == (["SOURCES"], [])
+
+
+def test_what_normalize_id_needs_is_missed_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not at the first lookup, whose visitor could do nothing about it."""
+    path = "catalog_fallback.sources.identifiers.isbn13"
+    assert read(raw_catalog(NORMALIZE_ID=path)).alias == "default"
+    monkeypatch.setitem(sys.modules, "stdnum", None)
+    complaint = only_complaint(raw_catalog(NORMALIZE_ID=path))
+    assert (complaint.id, complaint.where) == ("catalog_fallback.E020", f'{CATALOG}["NORMALIZE_ID"]')
+    assert 'pip install "django-catalog-fallback[books]"' in complaint.message
 
 
 @pytest.mark.parametrize("alias", ["", "a b", "a/b", "é", "x" * 65, "a:b", 1, None, "a\n"], ids=repr)

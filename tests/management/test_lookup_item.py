@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,18 @@ def test_language(run: Runner) -> None:
     done = run("lookup_item", "P001", "--language", "日本語")
     assert done.code == 2
     assert "language=" in done.message
+
+
+def test_vary(run: Runner, settings: Any) -> None:
+    """Names of the URLs' own have values here too; what is no pair, or no name of theirs, is a usage error."""
+    source = {"URL": "http://127.0.0.1:1/{shop}/{id}", "TIMEOUT": 0.2, "CONNECT_TIMEOUT": 0.2}
+    settings.CATALOG_FALLBACK = {**settings.CATALOG_FALLBACK, "shops": {"SOURCES": {"only": source}}}
+    asked = ("lookup_item", "P001", "--catalog", "shops")
+    assert "vary has to give" in run(*asked).message
+    assert run(*asked, "--vary", "shop=a=b").code == 5
+    assert run(*asked, "--vary", "shop=", "--explain").code == 2
+    assert run(*asked, "--vary", "shp=1").code == 2
+    assert "'shop' has to be NAME=VALUE" in run(*asked, "--vary", "shop").message
 
 
 def test_catalog(run: Runner) -> None:

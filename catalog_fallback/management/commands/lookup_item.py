@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from argparse import ArgumentTypeError
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
@@ -48,6 +49,14 @@ class Command(BaseCommand):
         parser.add_argument("item_ids", nargs="+", metavar="ID", help="IDs to look up.")
         parser.add_argument("--catalog", default="default", help="Alias of the catalog (default: default).")
         parser.add_argument("--language", help="Language of the item (default: the catalog's LANGUAGE).")
+        parser.add_argument(
+            "--vary",
+            metavar="NAME=VALUE",
+            action="append",
+            default=[],
+            type=_pair,
+            help="A name of the sources' URLs and its value; may be given several times.",
+        )
         how = parser.add_mutually_exclusive_group()
         how.add_argument(
             "--explain", action="store_true", help="Say what a lookup would meet; ask nobody. Exit code 0."
@@ -62,7 +71,7 @@ class Command(BaseCommand):
             item_ids = list(dict.fromkeys(config.clean_id(each) for each in options["item_ids"]))
         except InvalidItemID as error:
             raise CommandError(plain(error), returncode=2) from error
-        question = {"catalog": config.alias, "language": options["language"]}
+        question = {"catalog": config.alias, "language": options["language"], "vary": dict(options["vary"]) or None}
         code, between, is_unsure = 0, "", False
         with harmless_pipe():
             for text, one_code, has_stop_list in _answers(item_ids, question, options):
@@ -73,6 +82,13 @@ class Command(BaseCommand):
             self.stderr.write(hint)
         if code:
             sys.exit(code)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, is_there, value = text.partition("=")
+    if not is_there:
+        raise ArgumentTypeError(f"{text!r} has to be NAME=VALUE.")
+    return name, value
 
 
 def _answers(
@@ -87,7 +103,7 @@ def _answers(
                 yield text, 0, explanation.is_stopped is not None
                 continue
             lookup = services.find_item(item_id, refresh=options["refresh"], **question)
-        except ValueError as error:  # a language that cannot be, a URL that needs names this command does not take
+        except ValueError as error:  # a language that cannot be, a name that is missing or that no URL has
             raise CommandError(plain(error), returncode=2) from error
         text = _json(lookup.as_dict()) if options["json"] else _shown(lookup)
         yield text, EXIT_CODES[lookup.state], lookup.reason != "stop_list_unavailable"
