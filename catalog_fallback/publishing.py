@@ -7,8 +7,9 @@ reading back returns the very token that it wrote, and when the database still s
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from django.db import Error as DatabaseError
@@ -21,6 +22,7 @@ from catalog_fallback.entry_form import is_marked, new_token
 from catalog_fallback.exceptions import InvalidationFailed, gettext_noop
 from catalog_fallback.log_events import fields
 from catalog_fallback.models import StoppedItem, chunks
+from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.stop_list import database, is_in_transaction, rows_of, sees_old_state
 
 logger = logging.getLogger("catalog_fallback")
@@ -48,9 +50,31 @@ def publish(catalog: str, item_ids: Sequence[str], *, reason: str = "") -> None:
     keeps_marks = sees_old_state()
     if keeps_marks and connections[database()].in_atomic_block:
         after_commit.publish(connections[database()], {catalog: item_ids}, reason, _publish_committed)
-    _publish_all(entries, item_ids, reason, keeps_marks=keeps_marks)
+    with being_published(catalog, item_ids):
+        _publish_all(entries, item_ids, reason, keeps_marks=keeps_marks)
     if not is_in_transaction(connections[database()]):
         _take_along(entries, set(item_ids))
+
+
+#: Catalog and ID of what threads of this process are about to publish, and how many of them.
+_under_way: Counter[tuple[str, str]] = Counter()
+_counting = ProcessLock()
+
+
+@contextmanager
+def being_published(catalog: str, item_ids: Sequence[str]) -> Iterator[None]:
+    """Keep others from taking these along: each would replace the gate that the other wants to read back."""
+    pairs = [(catalog, item_id) for item_id in item_ids]
+    with _counting.own:
+        _under_way.update(pairs)
+    try:
+        yield
+    finally:
+        with _counting.own:
+            _under_way.subtract(pairs)
+            for pair in pairs:
+                if _under_way[pair] <= 0:
+                    del _under_way[pair]
 
 
 def publish_changes(changes: Mapping[str, Sequence[str]], *, using: str, reason: str = "") -> None:
@@ -186,6 +210,10 @@ def _confirm(catalog: str, item_ids: Iterable[str], state: _State) -> None:
     def note() -> None:
         for (is_active, updated_at), ids in groups.items():
             rows = rows_of(catalog).filter(item_id__in=ids, is_active=is_active, updated_at=updated_at)
+            if connections[database()].features.has_select_for_update_skip_locked:
+                # Whoever holds a row changes it, or confirms it himself: nobody has to wait for him.
+                mine = rows.select_for_update(skip_locked=True).values_list("pk", flat=True)
+                rows = rows_of(catalog).filter(pk__in=list(mine))
             rows.update(published_at=timezone.now())
 
     try:
@@ -200,7 +228,7 @@ def _take_along(entries: EntryCache, done: set[str]) -> None:
     left: list[str] = []
     try:
         rows = rows_of(catalog).filter(published_at=None).values_list("item_id", flat=True)[:TAKEN_ALONG]
-        left = [item_id for item_id in rows if item_id not in done]
+        left = [item_id for item_id in rows if item_id not in done and (catalog, item_id) not in _under_way]
         if left:
             _publish_all(entries, left, "published again", keeps_marks=False)
     except (DatabaseError, InvalidationFailed) as error:

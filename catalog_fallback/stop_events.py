@@ -16,6 +16,9 @@ from django.utils.functional import Promise
 from catalog_fallback import publishing, stop_list, write_conflicts
 from catalog_fallback.models import MAX_ID_LENGTH, StopOrigin, StoppedItem, StopReason, chunks
 
+#: How often rows are looked at that somebody else creates at the same moment.
+_ROUNDS = 3
+
 
 @dataclass(frozen=True, slots=True)
 class StopEvent:
@@ -100,26 +103,43 @@ def apply(event: StopEvent, item_ids: Sequence[str]) -> int:
     using = stop_list.database()
     # In one order for everybody: of two who wait for each other's rows, one would have to begin anew.
     parts = [*chunks(sorted(item_ids))]
-    changed = write_conflicts.whole(using, lambda: [each for part in parts for each in _write(event, part, using)])
-    if changed:
-        publishing.publish_changes({event.catalog: changed}, using=using, reason=event.reason or "released")
+    with publishing.being_published(event.catalog, item_ids):
+        changed = write_conflicts.whole(using, lambda: [each for part in parts for each in _write(event, part, using)])
+        if changed:
+            publishing.publish_changes({event.catalog: changed}, using=using, reason=event.reason or "released")
     return len(changed)
 
 
 def _write(event: StopEvent, item_ids: Sequence[str], using: str) -> list[str]:
     """Update the rows whose event is not later, create the missing ones; return the IDs that changed."""
+    changed: list[str] = []
+    left = list(item_ids)
+    for _ in range(_ROUNDS):
+        written, left = _write_once(event, left, using)
+        changed += written
+        if not left:
+            break
+    return changed
+
+
+def _write_once(event: StopEvent, item_ids: Sequence[str], using: str) -> tuple[list[str], list[str]]:
+    """Return the IDs that changed, and those whose rows somebody else has created meanwhile: they are still to do."""
     # A plain QuerySet: nothing is announced row by row, apply() publishes all of them. The update comes first: it
     # takes SQLite's write lock before anything is read.
     table: QuerySet[StoppedItem] = QuerySet(StoppedItem, using=using)
     rows = table.filter(catalog=event.catalog, item_id__in=item_ids)
     fields = event.fields()
+    if connections[using].features.has_select_for_update:  # one after the other in the order of their IDs
+        list(rows.select_for_update().order_by("item_id").values_list("pk", flat=True))
     rows.filter(event_at__lte=event.event_at).update(**fields)
     if event.is_last:
         rows.filter(event_at__gt=event.event_at).update(**{**fields, "event_at": F("event_at")})
-    known = dict(rows.values_list("item_id", "event_at"))
+    known = {row[0]: row[1:] for row in rows.values_list("item_id", "event_at", "updated_at")}
     new = [each for each in item_ids if each not in known]
     _insert({"reason": StopReason.OTHER, "created_at": fields["updated_at"], **fields}, event.catalog, new, using)
-    return [each for each in item_ids if event.is_last or each not in known or known[each] == event.event_at]
+    ours = {each for each, (_, updated_at) in known.items() if updated_at == fields["updated_at"]}
+    left = [each for each, (at, _) in known.items() if each not in ours and (event.is_last or at <= event.event_at)]
+    return [*new, *ours], left
 
 
 def _insert(values: Mapping[str, Any], catalog: str, item_ids: Sequence[str], using: str) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import IntegrityError, OperationalError, connections, transaction
 from django.db.models import QuerySet
 
-from catalog_fallback import write_conflicts
+from catalog_fallback import publishing, write_conflicts
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.services import release_items, stop_items
 from catalog_fallback.write_conflicts import TRIES, whole
@@ -179,3 +180,59 @@ def test_a_strict_isolation_level_loses_no_stop(shared: str, monkeypatch: pytest
     at_once(some(stop_items), some(release_items), some(stop_items), some(release_items))
     assert stop_items(["P001", "P002"]) == 2
     assert QuerySet(StoppedItem, using=shared).filter(is_active=True).count() == 2
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+@pytest.mark.parametrize("is_stop", [True, False], ids=["stop", "release"])
+@pytest.mark.parametrize("is_dated", [True, False], ids=["a moment of its own", "now"])
+def test_a_row_that_appears_in_the_middle_is_seen(
+    shared: str, monkeypatch: pytest.MonkeyPatch, *, is_stop: bool, is_dated: bool
+) -> None:
+    """Somebody else's event creates it between our update, which found nothing, and our look at what there is."""
+    verb, other = (stop_items, release_items)[:: 1 if is_stop else -1]
+    earlier = datetime.now(UTC) - timedelta(seconds=10)
+    update, others = (
+        QuerySet.update,
+        [threading.Thread(target=at_once, args=(lambda: other(["P001"], event_at=earlier),))],
+    )
+
+    def updated(self: Any, **values: Any) -> int:
+        count = update(self, **values)
+        if "is_active" in values and others and threading.current_thread() is threading.main_thread():
+            thread = others.pop()
+            thread.start()
+            thread.join(20)
+        return count
+
+    monkeypatch.setattr(QuerySet, "update", updated)
+    assert verb(["P001"], event_at=datetime.now(UTC) if is_dated else None) == 1
+    assert not others
+    row = QuerySet(StoppedItem, using=shared).get()
+    assert (row.is_active, row.published_at is not None) == (is_stop, True)
+
+
+@pytest.mark.django_db(transaction=True, databases="__all__")
+def test_what_a_thread_is_about_to_publish_is_taken_along_by_no_other(
+    shared: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would replace the gate that the other wants to read back, and both would begin again."""
+    write, held, go = publishing._write_gates, threading.Event(), threading.Event()
+    gates: list[list[str]] = []
+
+    def written(entries: Any, item_ids: list[str], *arguments: Any, **options: Any) -> set[str]:
+        gates.append(list(item_ids))
+        if item_ids == ["P001"] and not held.is_set():
+            held.set()
+            assert go.wait(20)
+        return write(entries, item_ids, *arguments, **options)
+
+    monkeypatch.setattr(publishing, "_write_gates", written)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(at_once, lambda: stop_items(["P001"]))
+        assert held.wait(20)
+        stop_items(["P002"])
+        go.set()
+        first.result()
+    assert gates == [["P001"], ["P002"]]
+    assert not QuerySet(StoppedItem, using=shared).filter(published_at=None).exists()
+    assert not publishing._under_way
