@@ -48,7 +48,7 @@ class SharedReads:
         try:
             return ask(keys)
         finally:
-            turn.put(0)
+            lot.give_back(turn)
 
     def _with_others(self, keys: Keys, ask: Callable[[Keys], Values]) -> Values:
         if self._pid != os.getpid():
@@ -62,13 +62,14 @@ class SharedReads:
     def _lead(self, group: _Group, keys: Keys, ask: Callable[[Keys], Values]) -> Values:
         """Wait for a turn, and read for all who have come until then."""
         try:
-            turn = self._lots[hash(keys) % LOTS].take()
+            lot = self._lots[hash(keys) % LOTS]
+            turn = lot.take()
             try:
                 self._close(group, keys)
                 group.values = ask(keys)
                 group.is_read = True
             finally:
-                turn.put(0)
+                lot.give_back(turn)
         finally:
             self._close(group, keys)
             group.over.put(0)

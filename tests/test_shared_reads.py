@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from queue import SimpleQueue
 from types import FrameType
 from typing import Any
 
@@ -207,7 +206,7 @@ class _Gone(Turns):
     def take_free(self) -> None:
         """None is."""
 
-    def take(self) -> SimpleQueue[int]:
+    def take(self) -> int:
         """Hang."""
         self._gone.set()
         time.sleep(self._seconds)
