@@ -7,11 +7,11 @@ caller tries, and the others go on waiting for what it sees.
 from __future__ import annotations
 
 import logging
-import threading
 
 from catalog_fallback import clock
 from catalog_fallback.cache_errors import is_about_a_value, is_timeout
 from catalog_fallback.log_events import fields
+from catalog_fallback.process_lock import ProcessLock
 
 logger = logging.getLogger("catalog_fallback")
 
@@ -27,15 +27,17 @@ SLOW = 4.0
 class Trouble:
     """What a process knows of the troubles of one alias of CACHES. ``started`` is when the operation began."""
 
-    __slots__ = ("_alias", "_lock", "errors", "paused_until")
+    __slots__ = ("_alias", "_lock", "_paused_at", "errors", "paused_until")
 
     def __init__(self, alias: str) -> None:
         self._alias = alias
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
         #: Errors in a row so far.
         self.errors = 0
         #: Monotonic moment until which the cache is left alone; 0.0 while all is well.
         self.paused_until = 0.0
+        #: When that was decided.
+        self._paused_at = 0.0
 
     @property
     def is_there(self) -> bool:
@@ -51,7 +53,7 @@ class Trouble:
         """Whether all is well, or the pause is over and this caller is the one who tries."""
         if not self.paused_until:
             return True
-        with self._lock:
+        with self._lock.own:
             if self.paused_until > now:
                 return False
             if self.paused_until:
@@ -62,13 +64,14 @@ class Trouble:
         """An operation raised. That a value cannot be understood is no trouble of the cache's."""
         if is_about_a_value(error):
             return
-        with self._lock:
+        with self._lock.own:
             self.errors += 1
             is_slow = is_timeout(error) or clock.monotonic() - started > SLOW
             if not is_slow and self.errors < ERRORS_BEFORE_PAUSE:
                 return
             is_new = not self.paused_until
-            self.paused_until = clock.monotonic() + PAUSE
+            self._paused_at = clock.monotonic()
+            self.paused_until = self._paused_at + PAUSE
         if is_new:
             name = type(error).__name__
             logger.warning("Cache %r is left alone for %s s after %s.", self._alias, PAUSE, name, extra=self._why(name))
@@ -79,11 +82,14 @@ class Trouble:
             self._came_back(started)
 
     def _came_back(self, started: float) -> None:
-        with self._lock:
+        with self._lock.own:
+            if self.paused_until and started < self._paused_at:
+                return  # it was under way before the trouble, and says nothing of what is now
             self.errors = 0
             is_slow = clock.monotonic() - started > SLOW
             was_paused = bool(self.paused_until)
-            self.paused_until = clock.monotonic() + PAUSE if is_slow else 0.0
+            self._paused_at = clock.monotonic()
+            self.paused_until = self._paused_at + PAUSE if is_slow else 0.0
         if is_slow and not was_paused:
             logger.warning(
                 "Cache %r is left alone for %s s: it took more than %s s.",

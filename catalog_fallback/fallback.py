@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from catalog_fallback import classify, clock, conf, signals
 from catalog_fallback.cache import entries_of, store_of
-from catalog_fallback.calling import NO_DIRECTIVES, Answer, BeforeCall, Caller, Outlook
+from catalog_fallback.calling import NO_DIRECTIVES, Answer, BeforeCall, Caller, Outlook, longest_pause
 from catalog_fallback.configuration import CatalogConfig
 from catalog_fallback.headers import Directives
 from catalog_fallback.hit_counts import HitCounts
@@ -118,7 +118,8 @@ class Chain:
     def longest_wait(self, stage: int, deadline: Deadline) -> float:
         """Return how long a source may take at most, all attempts together, in seconds."""
         config = self.callers[stage].config
-        return min(config.attempts * config.timeout, deadline.left()) if config.attempts == 1 else deadline.left()
+        pauses = sum(map(longest_pause, range(1, config.attempts)))
+        return min(config.attempts * config.timeout + pauses, deadline.left())
 
     def ask(self, stage: int, queries: Sequence[Query], deadline: Deadline, outlook: Outlook) -> list[Answer]:
         """Ask one source for items, in one call where there are several; return an answer for each."""

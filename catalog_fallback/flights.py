@@ -20,22 +20,27 @@ from catalog_fallback.results import Lookup
 from catalog_fallback.waiting import FRUITLESS, Next, from_entry, judge, pause
 
 
-def refresh(query: Query, deadline: Deadline, is_due: Callable[[Entry], bool]) -> None:
-    """Fetch an item anew in the background, unless somebody else is at it or has just done it; nobody is waited for."""
+def refresh(query: Query, deadline: Deadline, is_due: Callable[[Entry], bool]) -> bool:
+    """Fetch an item anew in the background, unless somebody else is at it or has just done it; nobody is waited for.
+
+    Returns False where that is not worth another try soon: the fetch brought nothing to keep, here or elsewhere.
+    """
     fill = Fill(query, entries_of[query.catalog.alias], deadline, stop_list.sees_old_state())
-    kept = fill.entries.look(query)
+    kept, has_failed = leases.look_behind(fill.entries, query)
     if kept.gate is None or kept.entry is None or not is_due(kept.entry):
-        return
-    outlook, refused = fill.ask_guards()
-    if refused is not None:
-        return
+        return True
+    outlook, refused = (None, None) if has_failed else fill.ask_guards()
+    if outlook is None or refused is not None:
+        return False
     boarding = board(fill, kept, outlook)
     if isinstance(boarding, Flight):
-        return
+        return True
     token = take_off(deadline)
     try:
-        if take_lease(boarding):
-            _fly(boarding, kept.entry)
+        if not take_lease(boarding):
+            return True
+        lookup = _fly(boarding, kept.entry)
+        return lookup is None or lookup.expires_at is not None
     finally:
         touch_down(token)
         boarding.end()

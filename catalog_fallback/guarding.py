@@ -19,8 +19,8 @@ from asgiref.sync import iscoroutinefunction
 
 from catalog_fallback.guards import NOT_SET, NotSet, Rules
 from catalog_fallback.held_permits import Held, taken
+from catalog_fallback.process_lock import ProcessLock
 from catalog_fallback.resilience.permit import Permit
-from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.resilience.refusal import Refusal
 
 P = ParamSpec("P")

@@ -19,11 +19,11 @@ from catalog_fallback.cache import store_of
 from catalog_fallback.conf.complaints import did_you_mean
 from catalog_fallback.configuration import CatalogConfig, GuardConfig
 from catalog_fallback.exceptions import CallRejected
+from catalog_fallback.process_lock import ProcessLock
 from catalog_fallback.resilience.breaker_record import BreakerState
 from catalog_fallback.resilience.guard import Guard, Stores
 from catalog_fallback.resilience.keys import Names
 from catalog_fallback.resilience.permit import Permit
-from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.resilience.time_budget import shared_deadline
 

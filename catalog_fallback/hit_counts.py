@@ -12,9 +12,9 @@ from typing import Any
 
 from catalog_fallback import clock
 from catalog_fallback.cache import EntryCache
+from catalog_fallback.process_lock import ProcessLock
 from catalog_fallback.resilience.buckets import Buckets
 from catalog_fallback.resilience.keys import Names
-from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.resilience.store import Store, count
 from catalog_fallback.statistics import WINDOW
 

@@ -112,11 +112,15 @@ class _Wanted:
         kept = self._entries.in_hand(self._query, gate, entry)
         return Lease(self._entries, self._query, key, owner, self._expires_at, kept)
 
-    def seen(self) -> tuple[bool, Any, Any]:
-        """Look whether it is ours, where the reply may be all that was lost; return that, gate and entry."""
+    def seen(self) -> tuple[bool | None, Any, Any]:
+        """Look whose it is, where the reply may be all that was lost; return whether it is ours, gate and entry.
+
+        None: nobody's, or it cannot be seen.
+        """
         (key, owner, _), query = self.lease, self._query
         found = self._entries.store.get_many((key, query.gate_key, query.entry_key))
-        return found.get(key) == owner, found.get(query.gate_key), found.get(query.entry_key)
+        is_ours = found[key] == owner if key in found else None
+        return is_ours, found.get(query.gate_key), found.get(query.entry_key)
 
 
 def take(entries: EntryCache, query: Query, gate: str, owner: str, seconds: float) -> Lease | bool:
@@ -129,8 +133,8 @@ def take(entries: EntryCache, query: Query, gate: str, owner: str, seconds: floa
     wanted = _Wanted(entries, query, gate, owner, seconds)
     is_ours, pair = entries.store.add_and_get_pair(*wanted.lease, query.gate_key, query.entry_key)
     if is_ours is None:
-        is_ours, *seen = wanted.seen()
-        return wanted.won(*seen) if is_ours else True
+        is_seen, *seen = wanted.seen()
+        return wanted.won(*seen) if is_seen else is_seen is None
     return wanted.won(*pair) if is_ours else False
 
 
@@ -151,8 +155,8 @@ def take_if_met(
         return wanted.won(*pair) if is_ours else False
     if not entries.store.runs_scripts:
         return None
-    is_ours, *pair = wanted.seen()
-    return wanted.won(*pair) if is_ours else None  # else nobody has said that it was met
+    is_seen, *seen = wanted.seen()
+    return wanted.won(*seen) if is_seen else None  # else nobody has said that it was met
 
 
 def put_up_gate(
@@ -167,14 +171,22 @@ def put_up_gate(
     new_gate = query.gate_key, gate, entries.gate_life
     put_up = entries.store.put_up(new_gate, wanted.lease, query.entry_key, precondition)
     if put_up is None and entries.store.runs_scripts:
-        seen = wanted.seen()
-        if seen[0] or precondition is None:  # else nobody has said that it was met
-            put_up = seen
+        is_seen, *seen = wanted.seen()
+        if is_seen or precondition is None:  # else nobody has said that it was met
+            put_up = is_seen is True, *seen
     if put_up is None or isinstance(put_up, Unmet):
         return put_up
     is_ours, *pair = put_up
     lease = wanted.won(*pair)
     return lease if is_ours and lease.kept.gate == gate else lease.kept.gate
+
+
+def look_behind(entries: EntryCache, query: Query) -> tuple[Kept, bool]:
+    """Return what the cache has in hand, and whether a flight has just ended without anything to keep."""
+    keys = query.gate_key, query.entry_key, entries.record_key(query)
+    found = entries.store.get_many(keys)
+    gate, entry, record = map(found.get, keys)
+    return entries.in_hand(query, gate, entry), _record(record, query.name) is not None
 
 
 def watch(entries: EntryCache, query: Query, gate: str) -> Sight:
@@ -228,7 +240,7 @@ def _record(value: Any, name: str) -> Record | None:
     if not isinstance(value, (list, tuple)) or len(value) != 6 or value[0] != name:
         return None
     _name, owner, state, reason, retry_after, may_be_stale = value
-    if not (isinstance(owner, str) and isinstance(reason, str) and state in _RECORDED):
+    if not (isinstance(owner, str) and isinstance(reason, str) and isinstance(state, str) and state in _RECORDED):
         return None
     wait = retry_after if isinstance(retry_after, (int, float)) else None
     return Record(owner, State(state), reason, wait, may_be_stale is True)

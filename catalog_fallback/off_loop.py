@@ -25,12 +25,14 @@ class Pool(enum.Enum):
     """Threads of one process, for all its event loops; they start when they are needed.
 
     Hits do not wait behind calls to slow sources: reading the cache has threads of its own. So has whatever may wait
-    for somebody's flight (batches, listeners): a flight that a loop began must not queue behind those who wait for it.
+    for somebody's flight (batches): a flight that a loop began must not queue behind those who wait for it. Listeners
+    keep nobody waiting but each other.
     """
 
     READING = 8
     FETCHING = 32
     WAITING = 16
+    TELLING = 4
 
 
 class _Threads:
@@ -92,7 +94,11 @@ async def in_thread(
     None when no thread was free until the deadline. A cancelled caller does not wait for the end; the thread finishes
     what it is in, within its own limits. ``if_never`` is called instead of a function that will never run.
     """
-    future = submit(pool, partial(copy_context().run, function))
+    try:
+        future = submit(pool, partial(copy_context().run, function))
+    except RuntimeError:
+        if_never()
+        raise
     try:
         await called_back(future.add_done_callback, None if deadline is None else deadline.left())
         if not future.done() and not future.cancel():

@@ -22,7 +22,7 @@ from catalog_fallback.entry_form import is_marked, new_token
 from catalog_fallback.exceptions import InvalidationFailed, gettext_noop
 from catalog_fallback.log_events import fields
 from catalog_fallback.models import StoppedItem, chunks
-from catalog_fallback.resilience.process_lock import ProcessLock
+from catalog_fallback.process_lock import ProcessLock
 from catalog_fallback.stop_list import database, is_in_transaction, rows_of, sees_old_state
 
 logger = logging.getLogger("catalog_fallback")

@@ -56,7 +56,7 @@ _DONE, _UNMET = 1, 0
 #: redis-py's classes for what a server says that does not know scripts, or does not allow them.
 _REFUSALS = frozenset({"NoPermissionError", "ResponseError"})
 #: What it says with the same class, and would of a plain operation too: it will run scripts again.
-_PASSING = re.compile(r"\b(BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|TRYAGAIN)\b")
+_PASSING = re.compile(r"\b(BUSY|CLUSTERDOWN|LOADING|MASTERDOWN|MISCONF|NOREPLICAS|OOM|READONLY|TRYAGAIN|WRONGTYPE)\b")
 #: What a cluster says of keys in several slots, also to a client that takes it for one server.
 _OTHER_SLOT = "same slot"
 

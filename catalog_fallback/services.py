@@ -138,7 +138,7 @@ async def afind_item(
     if entries.config.refresh_ahead:
         refresh_ahead.notice(query, found)
     if lookup_finished.receivers:
-        await in_thread(partial(_announce, found, started_at), pool=Pool.WAITING)
+        await in_thread(partial(_announce, found, started_at), pool=Pool.TELLING)
     return found
 
 

@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalog_fallback import clock
+from catalog_fallback.process_lock import ProcessLock
 from catalog_fallback.resilience.buckets import Buckets
 from catalog_fallback.resilience.keys import Names
-from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.resilience.store import Store, count
 from catalog_fallback.results import Outcome, Verdict
 

@@ -128,7 +128,7 @@ class Others:
             item_id = each.query.item_id
             step = judge(self._fill_of(each.query), sight, gate, self._seen.get(item_id), each.owner)
             each.owner, each.kept = sight.owner, sight.kept
-            self._free[item_id] += step in {Next.TAKE, Next.ALONE}
+            self._free[item_id] += FRUITLESS + 1 if step is Next.ALONE else step is Next.TAKE
             yield each, sight.kept if isinstance(step, Next) else step
 
     def _of_this_process(self) -> Iterable[tuple[_Waited, Lookup | Kept | None]]:

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -758,6 +759,42 @@ def test_listeners_are_called_off_the_loop(site: Site) -> None:
     finally:
         signals.lookup_finished.disconnect(listen)
     assert seen == [("P001", False), ("P002", False), ("P003", False)]
+
+
+def test_listeners_wait_for_no_batch(site: Site) -> None:
+    """With every thread for batches in a slow call, a hit that is told to somebody is back at once."""
+    ask_any(site)
+    site.find("P001")
+    go, told = threading.Event(), threading.Event()
+
+    def listen(sender: object, **_: object) -> None:
+        told.set()
+
+    async def look_up() -> Lookup:
+        return await asyncio.wait_for(services.afind_item("P001", budget=1), 10)
+
+    signals.lookup_finished.connect(listen)
+    try:
+        for _ in range(Pool.WAITING.value):
+            off_loop.submit(Pool.WAITING, partial(go.wait, 20))
+        assert asyncio.run(look_up()).cache == "hit"
+        assert told.is_set()
+    finally:
+        go.set()
+        signals.lookup_finished.disconnect(listen)
+
+
+def test_where_no_thread_can_be_had_what_was_begun_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is the caller's, and nobody waits for him."""
+    given_up: list[str] = []
+
+    def none(*arguments: object) -> None:
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    monkeypatch.setattr(off_loop, "submit", none)
+    with pytest.raises(RuntimeError):
+        asyncio.run(off_loop.in_thread(lambda: None, if_never=lambda: given_up.append("once")))
+    assert given_up == ["once"]
 
 
 def test_a_child_after_a_fork_has_threads_of_its_own() -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from catalog_fallback import clock
 from catalog_fallback.calling import longest_pause
+from catalog_fallback.fallback import chain_of
+from catalog_fallback.resilience.time_budget import Deadline
 from catalog_fallback.results import NoReply
 from tests import loopback as wire
 from tests.guard_scenes import EASY, caller, no_jitter, over_memory, refuse, trace
@@ -142,3 +145,15 @@ def test_no_slot_is_held_while_a_retry_waits(site: Site, monkeypatch: pytest.Mon
     site.say(TEMPORARY, NOT_FOUND)
     site.find()
     assert seen == [0]
+
+
+@pytest.mark.parametrize(
+    ("attempts", "left", "seconds"), [(1, 60, 1.0), (3, 60, 3.3), (3, 2, 2.0), (10, 60, 10 + 3.1 + 4 * 2.0)]
+)
+def test_a_lease_lives_as_long_as_all_attempts_may_take(
+    site: Site, moving: MovableClock, attempts: int, left: float, seconds: float
+) -> None:
+    """With the pauses between them, and not for the whole budget: whoever waits for a killed process waits so long."""
+    site.configure({"TIMEOUT": 1, "ATTEMPTS": attempts}, BUDGET=60)
+    wait = chain_of["default"].longest_wait(0, Deadline(clock.monotonic() + left))
+    assert wait == pytest.approx(seconds, abs=0.05)

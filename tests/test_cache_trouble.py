@@ -3,6 +3,7 @@ that must not be lost is swallowed."""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -15,8 +16,10 @@ import pytest
 from django.db import OperationalError, connection
 from django.db.models import QuerySet
 
-from catalog_fallback import conf, services
+from catalog_fallback import clock, conf, services
 from catalog_fallback.cache import entries_of
+from catalog_fallback.cache_trouble import Trouble
+from catalog_fallback.conf import PerAlias, registry
 from catalog_fallback.exceptions import InvalidationFailed
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.results import NoReply
@@ -229,6 +232,48 @@ def test_an_error_now_and_then_begins_none(site: Site, shelf: stores.Shelf) -> N
         shelf.fault = None
         assert site.find().cache == "hit"
     assert not entries_of["default"].store.is_paused
+
+
+def test_what_was_under_way_before_the_trouble_does_not_end_the_pause(moving: MovableClock) -> None:
+    """It says how things were; only what began afterwards says how they are."""
+    trouble, before = Trouble("default"), clock.monotonic()
+    moving.move(1)
+    trouble.failed(TimeoutError("timed out"), before)
+    assert trouble.is_paused
+    trouble.answered(before)
+    assert trouble.is_paused
+    moving.move(PAUSE + 0.1)
+    assert trouble.may_try(clock.monotonic())
+    trouble.answered(before)
+    assert trouble.is_there
+    trouble.answered(clock.monotonic())
+    assert not trouble.is_there
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*use of fork.*:DeprecationWarning")
+def test_a_forked_child_finds_the_locks_free() -> None:
+    """Whatever a thread of its parent's was in: nobody would ever let go of them there."""
+    trouble, held, go = Trouble("default"), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with trouble._lock.own, registry._lock:
+            held.set()
+            go.wait(20)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    assert held.wait(20)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(10)
+        trouble.failed(TimeoutError("timed out"), clock.monotonic())
+        PerAlias(str)["default"]
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    go.set()
+    holding.join(20)
+    assert status == 0
 
 
 def test_the_log_says_it_once(

@@ -342,6 +342,21 @@ def test_how_the_flight_of_another_process_ended_is_taken(site: Site, elsewhere:
     assert (words(lookup), lookup.retry_after, site.calls) == (expected, wait, (0, 0))
 
 
+@pytest.mark.parametrize("is_batch", [False, True], ids=["lookup", "batch"])
+def test_what_was_for_its_own_process_is_fetched_side_by_side(
+    site: Site, elsewhere: Elsewhere, *, is_batch: bool
+) -> None:
+    """Though a third process has the lease by now: nobody fetches one after the other."""
+
+    def ends() -> None:
+        elsewhere.leaves(leases.Record("elsewhere", State.FOUND, "ok"))
+        elsewhere.entries.store.set(elsewhere.key, "a third one", 60)
+
+    elsewhere.does = ends
+    lookup = services.find_items(["P001"])["P001"] if is_batch else site.find()
+    assert (words(lookup), site.calls[0]) == (("found", "ok"), 1)
+
+
 def test_a_record_of_somebody_else_is_not_taken(site: Site, elsewhere: Elsewhere) -> None:
     """It is about another flight: this lookup starts its own."""
     record = leases.Record("a stranger", State.NOT_FOUND, "all_not_found")
@@ -357,6 +372,8 @@ BAD_RECORDS: dict[str, Any] = {
     "found without an item": [None, "elsewhere", "found", "ok", None, False],
     "an unknown state": [None, "elsewhere", "gone", "x", None, False],
     "no reason": [None, "elsewhere", "not_found", None, None, False],
+    "a list for a state": [None, "elsewhere", ["found"], "ok", None, False],
+    "a dict for a state": [None, "elsewhere", {"found": 1}, "ok", None, False],
 }
 
 

@@ -290,7 +290,14 @@ def test_a_server_that_allows_no_scripts(site: Site, valkey: servers.Valkey, bac
     assert [site.find().cache for _ in range(2)] == ["miss", "hit"]
 
 
-@pytest.mark.parametrize("text", ["MISCONF Errors writing to disk", "BUSY Redis is busy running a script"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "MISCONF Errors writing to disk",
+        "BUSY Redis is busy running a script",
+        "WRONGTYPE Operation against a key holding the wrong kind of value",
+    ],
+)
 def test_what_passes_turns_no_script_off(opened: Opened, text: str) -> None:
     """It is the cache's trouble for now, as it would be with the plain operations."""
     store, _ = opened
@@ -325,6 +332,23 @@ def test_a_lost_reply_loses_no_lease_under_a_gate_that_stands(
     assert isinstance(lease, Lease)
     assert (lease.owner, lease.kept.gate, leases.watch(entries, query, TOKEN).owner) == ("me", TOKEN, "me")
     assert leases.take_if_met(entries, query, TOKEN, "somebody", 2.0, MET) is None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("is_taken", [True, False], ids=["somebody's", "nobody's"])
+def test_a_lost_reply_does_not_hide_whose_the_lease_is(
+    site: Site, redis_url: str, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool
+) -> None:
+    """Somebody's is waited for; where nobody has it, and it cannot be told who had, none is needed."""
+    site.cache_in(DJANGO_REDIS, LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex[:8])
+    entries = entries_of["default"]
+    query = entries.query("P001")
+    entries.look(query)
+    caches["default"].set(query.gate_key, TOKEN, 300)
+    if is_taken:
+        caches["default"].set(entries.lease_key(query, TOKEN), "somebody", 300)
+    monkeypatch.setattr(ItemStore, "add_and_get_pair", lambda *arguments: (None, (None, None)))
+    assert leases.take(entries, query, TOKEN, "me", 2.0) is not is_taken
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -341,6 +342,101 @@ def test_a_refresh_that_raises_is_logged_and_ends(
         old.find()
         done(refresher)
     assert "a refresh ahead of expiry raised" in caplog.text
+    refresher._resting.clear()
+    old.find()
+    done(refresher)
+    assert Any_.asked == ["P001"]
+
+
+FRUITLESS: dict[str, Any] = {
+    "a stop": Reply(403),
+    "garbage": Reply(200, {}, b"<html>"),
+}
+
+
+@pytest.mark.parametrize("case", FRUITLESS)
+def test_a_refresh_that_brought_nothing_is_not_tried_with_every_hit(
+    old: Site, refresher: refresh_ahead.Refresher, moving: MovableClock, case: str
+) -> None:
+    """None of these opens a breaker, which would spare the source; after some seconds one is tried again."""
+    Any_.begin(lambda item_id: FRUITLESS[case])
+    for _ in range(20):
+        assert old.find().cache == "hit"
+        done(refresher)
+    assert Any_.asked == ["P001"]
+    moving.move(refresh_ahead.REST + 0.1)
+    for _ in range(5):
+        assert old.find().cache == "hit"
+        done(refresher)
+    assert Any_.asked == ["P001"] * 2
+    moving.move(refresh_ahead.REST + 0.1)
+    Any_.begin()
+    assert old.find().cache == "hit"
+    done(refresher)
+    assert age(old) < 1
+
+
+def test_what_one_process_tried_in_vain_is_tried_by_no_other(
+    old: Site, refresher: refresh_ahead.Refresher, redis_url: str, moving: MovableClock
+) -> None:
+    """For as long as waiters could read how the flight ended."""
+    pytest.importorskip("django_redis")
+    old.cache_in("django_redis.cache.RedisCache", LOCATION=redis_url, KEY_PREFIX=uuid.uuid4().hex)
+    old.find()
+    moving.move(DUE)
+    Any_.begin(lambda item_id: Reply(403))
+    for _ in range(3):
+        assert old.find().cache == "hit"
+        done(refresher)
+        refresher._resting.clear()  # as in a process of its own
+    assert Any_.asked == ["P001"]
+
+
+def test_those_who_rest_are_not_more_and_more(refresher: refresh_ahead.Refresher, moving: MovableClock) -> None:
+    """Those whose time is over go first, then the oldest."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(refresh_ahead, "MOST_RESTING", 3)
+        for name in ("a", "b", "c", "d"):
+            refresher._rest_locked(name)
+            moving.move(1)
+        assert list(refresher._resting) == ["b", "c", "d"]
+        moving.move(refresh_ahead.REST)
+        refresher._rest_locked("e")
+        assert list(refresher._resting) == ["e"]
+
+
+def test_a_hit_is_a_hit_where_no_thread_can_be_had(
+    old: Site, refresher: refresh_ahead.Refresher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once there is one again, refreshing goes on."""
+
+    def none(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none)
+        assert [old.find().cache for _ in range(3)] == ["hit"] * 3
+    assert (refresher._names, refresher._threads) == (set(), [])
+    old.find()
+    done(refresher)
+    assert Any_.asked == ["P001"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_an_adapter_ends_is_replaced(old: Site, refresher: refresh_ahead.Refresher) -> None:
+    """However often: ``SystemExit`` is no error that anybody catches."""
+
+    def leave(item_id: str) -> None:
+        raise SystemExit
+
+    for _ in range(refresh_ahead.THREADS + 1):
+        Any_.begin(leave)
+        old.find()
+        done(refresher)
+        wait_for(lambda: not any(thread.is_alive() for thread in refresher._threads))
+        assert Any_.asked == ["P001"]
+        refresher._resting.clear()
+    Any_.begin()
     old.find()
     done(refresher)
     assert Any_.asked == ["P001"]

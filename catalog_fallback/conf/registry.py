@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -26,6 +27,16 @@ _EXAMPLE = '{"default": {"SOURCES": {"primary": {"URL": "https://api.example.com
 #: Held while the settings are parsed and while an object of a PerAlias is built; one for all, since building one
 #: object may ask for another.
 _lock = threading.RLock()
+
+
+def _free_the_lock() -> None:
+    """A forked child has none of the threads that may have held it."""
+    global _lock  # noqa: PLW0603
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which knows no fork
+    os.register_at_fork(after_in_child=_free_the_lock)
 
 
 def parse(raw: object) -> tuple[dict[str, CatalogConfig], list[Complaint]]:

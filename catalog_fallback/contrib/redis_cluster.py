@@ -28,7 +28,7 @@ from redis.connection import parse_url
 from redis.exceptions import RedisClusterException, RedisError
 from redis.retry import Retry
 
-from catalog_fallback.resilience.process_lock import ProcessLock
+from catalog_fallback.process_lock import ProcessLock
 
 _lock = ProcessLock()
 #: One client of redis-py for all threads of the process and all aliases with the same options: it holds the map of the

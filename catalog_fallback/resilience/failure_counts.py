@@ -13,9 +13,9 @@ from typing import Any
 
 from catalog_fallback import clock
 from catalog_fallback.configuration import BreakerConfig
+from catalog_fallback.process_lock import ProcessLock
 from catalog_fallback.resilience.buckets import Buckets
 from catalog_fallback.resilience.keys import token
-from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.resilience.store import Store, count, number
 
 _BUCKETS = 10

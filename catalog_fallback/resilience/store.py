@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from catalog_fallback import clock
-from catalog_fallback.resilience.process_lock import ProcessLock
+from catalog_fallback.process_lock import ProcessLock
 
 
 class Store(Protocol):

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from catalog_fallback.process_lock import ProcessLock
 from catalog_fallback.resilience.bulkhead import SHORTEST_LEASE, Bulkhead, Seat
-from catalog_fallback.resilience.process_lock import ProcessLock
 from catalog_fallback.resilience.refusal import Refusal
 from catalog_fallback.testing import FrozenClock
 
