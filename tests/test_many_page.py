@@ -42,13 +42,13 @@ def test_the_examples_run(settings: Any, transactional_db: None, capsys: pytest.
 
 def test_the_numbers_are_those_of_the_code(page: str) -> None:
     """A changed default changes the page."""
-    reading, fetching, waiting = (pool.value for pool in off_loop.Pool)
+    reading, fetching, waiting, telling = (pool.value for pool in off_loop.Pool)
     reads, config = shared_reads.LOTS * shared_reads.AT_ONCE, CatalogConfig("default", ())
     for text in (
-        f"{reading} that read the cache, {fetching} that fetch, {waiting} for batches",
-        f"{reading + fetching + waiting} threads, for the life of the process",
+        f"{reading} that read the cache, {fetching} that fetch, {waiting} for batches, {telling} that tell listeners",
+        f"{reading + fetching + waiting + telling} threads, for the life of the process",
         f"`MAX_PARALLEL` ({config.max_parallel}) at a time",
         f"{refresh_ahead.THREADS} threads; {refresh_ahead.WAITING} items that wait",
-        f"{reads} at the same moment, {shared_reads.AT_ONCE} of them for the same item",
+        f"{reads} for single lookups at the same moment, {shared_reads.AT_ONCE} of them for the same item",
     ):
         assert text in page
