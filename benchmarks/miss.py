@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import statistics
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,8 +33,10 @@ _ROUND_TRIPS = "miss, django-redis: round trips to Redis"
 _WAITING = "miss, django-redis, its parts: waiting for Redis"
 _WITHOUT_REDIS = "miss, django-redis, its parts: call, query and work, as over LocMem"
 _REST = "miss, django-redis, its parts: what is left (the client, around each exchange)"
+_CALL_WITHIN = "miss, LocMem, its parts: the source call, inside the lookup"
 _DOGPILE = "dogpile.cache over Redis, mutex in the process"
 _REQUESTS_CACHE = "requests-cache over Redis"
+_CALLS = 400
 #: Optional peers: row → module.
 _PEERS = {_DOGPILE: "dogpile.cache", _REQUESTS_CACHE: "requests_cache"}
 
@@ -59,7 +63,7 @@ def run(around: Surroundings, rounds: int) -> list[Row]:
 
 def row_names() -> list[str]:
     """The names of the rows of our own."""
-    parts = [_ROUND_TRIP, _BARE_ROUND_TRIP, _ROUND_TRIPS, _WITHOUT_REDIS, _WAITING, _REST]
+    parts = [_ROUND_TRIP, _BARE_ROUND_TRIP, _ROUND_TRIPS, _CALL_WITHIN, _WITHOUT_REDIS, _WAITING, _REST]
     return [_CALL, *_MISSES, _STANDING, _QUERY, _COMMANDS, _STANDING_COMMANDS, _PLAIN_COMMANDS, _QUERIES, *parts]
 
 
@@ -185,12 +189,40 @@ def _parts(around: Surroundings, timings: dict[str, Timing]) -> list[Row]:
     trips = counting.round_trips(miss_of("django-redis", around))
     base, whole, without_redis = (timings[name].median for name in (_BASE, "miss, django-redis", "miss, LocMem"))
     parts = {
+        _CALL_WITHIN: _call_within("locmem", around),
         _WITHOUT_REDIS: without_redis,
         _WAITING: trips.waited,
         _REST: whole - without_redis - trips.waited,
     }
     of_base = [Row(name, each / base, SESSION_GET, each) for name, each in parts.items()]
     return [Row(_ROUND_TRIPS, round(trips.count, 1)), *of_base]
+
+
+def _call_within(catalog: str, around: Surroundings) -> float:
+    """Return the microseconds of fetching and parsing inside a lookup, where the rest of its code comes in between."""
+    from catalog_fallback.fallback import chain_of  # noqa: PLC0415  # needs settings
+
+    miss = miss_of(catalog, around)
+    source: Any = chain_of[catalog].callers[0].source
+    times: list[float] = []
+
+    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            started = time.perf_counter()
+            try:
+                return function(*arguments, **options)
+            finally:
+                times.append((time.perf_counter() - started) * 1e6)
+
+        return call
+
+    source.fetch, source.parse = timed(source.fetch), timed(source.parse)
+    try:
+        for _ in range(_CALLS):
+            miss()
+    finally:
+        del source.fetch, source.parse
+    return statistics.median(fetch + parse for fetch, parse in zip(times[::2], times[1::2], strict=True))
 
 
 @contextmanager

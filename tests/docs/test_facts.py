@@ -24,7 +24,10 @@ FACTS = {
     "guards' format": ("upgrading.md", f"that of the guards (now {keys.FORMAT})"),
     "pause of a cache in trouble": ("how-to/redis.md", "leaves the cache alone for five seconds"),
     "the same": ("explanation/not-promised.md", "the cache is left alone for five seconds"),
-    "margin of a lease": ("explanation/not-promised.md", "the limit of one call and two seconds"),
+    "margin of a lease": (
+        "explanation/not-promised.md",
+        "the limit of one call (with `ATTEMPTS`, of all of them) and two seconds",
+    ),
     "IDs of a task": ("how-to/celery.md", f"in pieces of {tasks.IDS_A_TASK} IDs"),
     "names of the tasks": (
         "how-to/celery.md",
