@@ -7,6 +7,7 @@ reading back returns the very token that it wrote, and when the database still s
 from __future__ import annotations
 
 import logging
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -56,25 +57,25 @@ def publish(catalog: str, item_ids: Sequence[str], *, reason: str = "") -> None:
         _take_along(entries, set(item_ids))
 
 
-#: Catalog and ID of what threads of this process are about to publish, and how many of them.
-_under_way: Counter[tuple[str, str]] = Counter()
+#: Process, catalog and ID of what threads are about to publish, and how many of them. A forked child has none of them.
+_under_way: Counter[tuple[int, str, str]] = Counter()
 _counting = ProcessLock()
 
 
 @contextmanager
 def being_published(catalog: str, item_ids: Sequence[str]) -> Iterator[None]:
     """Keep others from taking these along: each would replace the gate that the other wants to read back."""
-    pairs = [(catalog, item_id) for item_id in item_ids]
+    names = [(os.getpid(), catalog, item_id) for item_id in item_ids]
     with _counting.own:
-        _under_way.update(pairs)
+        _under_way.update(names)
     try:
         yield
     finally:
         with _counting.own:
-            _under_way.subtract(pairs)
-            for pair in pairs:
-                if _under_way[pair] <= 0:
-                    del _under_way[pair]
+            _under_way.subtract(names)
+            for name in names:
+                if _under_way[name] <= 0:
+                    del _under_way[name]
 
 
 def publish_changes(changes: Mapping[str, Sequence[str]], *, using: str, reason: str = "") -> None:
@@ -128,20 +129,33 @@ def _state(catalog: str, item_ids: Sequence[str]) -> _State:
 
 
 def _publish_all(entries: EntryCache, item_ids: Sequence[str], reason: str, *, keeps_marks: bool) -> None:
+    """Publish part by part, up to the first one that the cache does not confirm as a whole."""
     confirmed: list[str] = []
+    left: list[str] = []
+    parts = chunks(item_ids, PUBLISHED_BETWEEN_CULLS if entries.store.culls else PUBLISHED_AT_ONCE)
     try:
-        for chunk in chunks(item_ids, PUBLISHED_BETWEEN_CULLS if entries.store.culls else PUBLISHED_AT_ONCE):
-            _publish_chunk(entries, chunk, keeps_marks=keeps_marks)
-            confirmed += chunk
+        for part in parts:
+            if not left:
+                left = _publish_part(entries, part, keeps_marks=keeps_marks)
+                confirmed += part if not left else sorted(set(part) - set(left))
+            else:
+                left += part
     finally:
         if confirmed and signals.items_invalidated.receivers:
             signals.items_invalidated.send_robust(
                 StoppedItem, catalog=entries.config.alias, item_ids=tuple(confirmed), reason=reason
             )
+    if left:
+        text = gettext_noop(
+            "Catalog {catalog}: the cache {cache} did not confirm the invalidation of {left} of {total} IDs "
+            "(first: {first}). Changes of the stop list are saved and can be published again."
+        )
+        values = {"catalog": repr(entries.config.alias), "cache": repr(entries.config.cache), "first": repr(left[0])}
+        raise InvalidationFailed(text, **values, left=len(left), total=len(item_ids))
 
 
-def _publish_chunk(entries: EntryCache, item_ids: Sequence[str], *, keeps_marks: bool) -> None:
-    """Write, read back, ask the database again; repeat what did not hold, for about a second."""
+def _publish_part(entries: EntryCache, item_ids: Sequence[str], *, keeps_marks: bool) -> list[str]:
+    """Write, read back, ask the database again; repeat what did not hold, for about a second. Return what is left."""
     catalog = entries.config.alias
     left = list(item_ids)
     started_at = clock.monotonic()
@@ -153,17 +167,10 @@ def _publish_chunk(entries: EntryCache, item_ids: Sequence[str], *, keeps_marks:
         if not is_in_transaction(connections[database()]):
             _confirm(catalog, settled, after)
         left = [each for each in left if each not in settled]
-        if not left:
-            return
-        if pause is None or (tries > 1 and clock.monotonic() - started_at >= TRY_FOR):
+        if not left or pause is None or (tries > 1 and clock.monotonic() - started_at >= TRY_FOR):
             break
         clock.sleep(pause)
-    text = gettext_noop(
-        "Catalog {catalog}: the cache {cache} did not confirm the invalidation of {left} of {total} IDs "
-        "(first: {first}). Changes of the stop list are saved and can be published again."
-    )
-    values = {"catalog": repr(catalog), "cache": repr(entries.config.cache), "first": repr(left[0])}
-    raise InvalidationFailed(text, **values, left=len(left), total=len(item_ids))
+    return left
 
 
 _NO_ROW = (False, datetime(1, 1, 1, tzinfo=UTC), False)
@@ -228,7 +235,8 @@ def _take_along(entries: EntryCache, done: set[str]) -> None:
     left: list[str] = []
     try:
         rows = rows_of(catalog).filter(published_at=None).values_list("item_id", flat=True)[:TAKEN_ALONG]
-        left = [item_id for item_id in rows if item_id not in done and (catalog, item_id) not in _under_way]
+        others = os.getpid(), catalog
+        left = [item_id for item_id in rows if item_id not in done and (*others, item_id) not in _under_way]
         if left:
             _publish_all(entries, left, "published again", keeps_marks=False)
     except (DatabaseError, InvalidationFailed) as error:

@@ -470,7 +470,7 @@ def test_many_tasks_ask_the_database_after_the_flight_where_it_decides(
     gate = Gate()
     ask_any(site, gate, STOP_CHECK="database", TTL=0)
     services.invalidate_item("P001")
-    monkeypatch.setattr("catalog_fallback.publishing._publish_chunk", lambda *args, **kwargs: None)
+    monkeypatch.setattr("catalog_fallback.publishing._publish_part", lambda *args, **kwargs: [])
 
     async def look_up() -> list[Lookup]:
         tasks = [asyncio.create_task(services.afind_item("P001")) for _ in range(20)]

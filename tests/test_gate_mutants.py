@@ -45,7 +45,7 @@ MUTANTS: dict[str, list[Change]] = {
     ],
     "reading back": [(publishing, "_write_gates", "if found.get(key) == tokens[key]", "")],
     "asking the database again after the write": [
-        (publishing, "_publish_chunk", "after = _state(catalog, left)", "after = before")
+        (publishing, "_publish_part", "after = _state(catalog, left)", "after = before")
     ],
     "asking the database on a miss": [
         (filling.Fill, "refused", "is_stopped = stop_list.is_stopped(self.query)", "is_stopped = False")

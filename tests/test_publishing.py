@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,13 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from catalog_fallback import publishing, services, stop_list
+from catalog_fallback import publishing, services, signals, stop_list
 from catalog_fallback.exceptions import InvalidationFailed, InvalidItemID
 from catalog_fallback.models import StoppedItem
 from catalog_fallback.testing import FrozenClock
 from tests import stores
 from tests.shops import Shop, rolled_back
+from tests.sites import MovableClock, Site
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DOWN = stores.raising(ConnectionError("down"))
@@ -319,3 +320,33 @@ def test_a_state_that_changed_meanwhile_is_not_confirmed(shop: Shop, monkeypatch
     monkeypatch.setattr(publishing, "_write_gates", meanwhile)
     services.invalidate_item("P001")
     assert len(gates) > 1, "the change was confirmed by a gate that was written before it"
+
+
+def test_an_error_counts_all_that_are_left(
+    site: Site, monkeypatch: pytest.MonkeyPatch, moving: MovableClock, captured: list[Any]
+) -> None:
+    """Also those of later parts, which are not tried any more; whoever listens hears of those that are confirmed."""
+    ids = [f"P{number:05}" for number in range(1200)]
+    write, broken = publishing._write_gates, ids[700]
+
+    def written(entries: Any, item_ids: list[str], *arguments: Any, **options: Any) -> set[str]:
+        return write(entries, item_ids, *arguments, **options) - {broken}
+
+    monkeypatch.setattr(publishing, "_write_gates", written)
+    monkeypatch.setattr(publishing, "PUBLISHED_BETWEEN_CULLS", 500)
+    with pytest.raises(InvalidationFailed, match=f"201 of 1200 IDs .first: '{broken}'"):
+        services.invalidate_items(ids)
+    assert captured == [tuple(each for each in ids[:1000] if each != broken)]
+
+
+@pytest.fixture
+def captured() -> Iterator[list[Any]]:
+    """The IDs of which listeners heard."""
+    heard: list[Any] = []
+
+    def listen(sender: object, *, item_ids: tuple[str, ...], **_: object) -> None:
+        heard.append(item_ids)
+
+    signals.items_invalidated.connect(listen)
+    yield heard
+    signals.items_invalidated.disconnect(listen)
