@@ -52,7 +52,7 @@ def test_a_flight_that_began_before_the_stop_is_not_believed(
             },
         }
     }
-    monkeypatch.setattr("catalog_fallback.publishing._publish_chunk", lambda *args, **kwargs: None)
+    monkeypatch.setattr("catalog_fallback.publishing._publish_part", lambda *args, **kwargs: [])
     cache.clear()
     _began.clear()
     _go_on.clear()
