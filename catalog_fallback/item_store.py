@@ -5,11 +5,15 @@ Redis does some of them in a pipeline, and some in a script; elsewhere they are 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from catalog_fallback.cache_backends import whole_seconds
 from catalog_fallback.redis_scripts import Precondition, RedisScripts, Unmet
 from catalog_fallback.store import Store
+
+#: Whether it is ours, gate and entry; or what stands instead of a precondition.
+Taken = tuple[bool, Any, Any] | Unmet
 
 
 class ItemStore(Store):
@@ -72,34 +76,25 @@ class ItemStore(Store):
         lease: tuple[str, str, float],
         entry_key: str,
         precondition: Precondition | None = None,
-    ) -> tuple[bool, Any, Any] | Unmet | None:
+    ) -> Taken | None:
         """Put up a gate and take the lease with it, both given as key, value and life, in one round trip.
 
         Returns (whether both are ours, gate, entry), or what is there instead of what the ``precondition`` names; None
         where that has to be done one by one.
         """
-        scripts = self.scripts
-        if scripts is None:
-            return None
-        (gate_key, token, gate_life), (lease_key, owner, lease_life) = gate, lease
-        gate = gate_key, token, whole_seconds(gate_life)
-        lease = lease_key, owner, whole_seconds(lease_life)
-        return self._attempt(lambda: scripts.put_up(gate, lease, entry_key, precondition), None)
+        words = _in_whole_seconds(gate), _in_whole_seconds(lease), entry_key, precondition
+        return self._by_script(lambda scripts: scripts.put_up(*words))
 
     def take_lease(
         self, lease: tuple[str, str, float], gate_key: str, entry_key: str, precondition: Precondition
-    ) -> tuple[bool, Any, Any] | Unmet | None:
+    ) -> Taken | None:
         """Take a lease, given as key, value and life, and read gate and entry after it, in one round trip.
 
         Returns (whether it is ours, gate, entry), or what is there instead of what the ``precondition`` names; None
         where that has to be done one by one.
         """
-        scripts = self.scripts
-        if scripts is None:
-            return None
-        key, owner, life = lease
-        words = (key, owner, whole_seconds(life)), gate_key, entry_key
-        return self._attempt(lambda: scripts.take(*words, precondition), None)
+        words = _in_whole_seconds(lease), gate_key, entry_key, precondition
+        return self._by_script(lambda scripts: scripts.take(*words))
 
     def keep_under(
         self, gate_key: str, token: str, entry: tuple[str, Any, float], gate_life: float | None, lease_key: str | None
@@ -120,3 +115,14 @@ class ItemStore(Store):
             return False, False
         touched = gate_key if gate_life else None
         return True, self.set_and_touch(entry_key, value, life, touched, gate_life or 0.0, lease_key)
+
+    def _by_script(self, run: Callable[[RedisScripts], Taken | None]) -> Taken | None:
+        """Have the server do it; None where it runs no scripts, or has not answered."""
+        scripts = self.scripts
+        otherwise: Taken | None = None
+        return otherwise if scripts is None else self._attempt(lambda: run(scripts), otherwise)
+
+
+def _in_whole_seconds(what: tuple[str, str, float]) -> tuple[str, str, int]:
+    key, value, life = what
+    return key, value, whole_seconds(life)
